@@ -1,0 +1,30 @@
+"""The dynamics of any robot that has a URDF.
+
+``load_model`` reads the robot, ``Dynamics`` computes its equations of motion. Nothing imported
+here needs ROS; the nodes are in ``robodyn_ros.nodes``.
+"""
+
+from robodyn_ros.dynamics import (
+    Dynamics,
+    Energy,
+    InertiaBounds,
+    OperationalSpace,
+    Terms,
+    inertia_bounds,
+)
+from robodyn_ros.errors import (
+    DescriptionError,
+    RobodynError,
+    ShapeError,
+    UnknownNameError,
+    ValueRangeError,
+)
+from robodyn_ros.model import Model, build_model, load_model
+
+__version__ = '0.1.0'
+
+__all__ = [
+    'DescriptionError', 'Dynamics', 'Energy', 'InertiaBounds', 'Model', 'OperationalSpace',
+    'RobodynError', 'ShapeError', 'Terms', 'UnknownNameError', 'ValueRangeError', 'build_model',
+    'inertia_bounds', 'load_model',
+]

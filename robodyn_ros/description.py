@@ -1,0 +1,203 @@
+"""What a robot description says: links, joints, inertials and motors, as frozen data in SI units.
+
+``urdf.py`` and ``denavit_hartenberg.py`` make a `RobotDescription`; ``model.py`` consumes it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+MOVING_TYPES = ('revolute', 'continuous', 'prismatic')
+JOINT_TYPES = (*MOVING_TYPES, 'fixed')
+
+
+@dataclass(frozen=True)
+class Inertial:
+    """Inertial parameters of one body.
+
+    Attributes
+    ----------
+    mass : float
+        kg.
+    com : ndarray, shape (3,)
+        Centre of mass in the link frame, m.
+    inertia : ndarray, shape (3, 3)
+        Inertia tensor about the centre of mass, axes of the link frame, kg m^2.
+    """
+
+    mass: float
+    com: Array
+    inertia: Array
+
+
+@dataclass(frozen=True)
+class Link:
+    """A rigid body; ``inertial`` is None where the description has none."""
+
+    name: str
+    inertial: Inertial | None = None
+    line: int | None = None
+
+
+@dataclass(frozen=True)
+class Mimic:
+    """q = multiplier * q[joint] + offset."""
+
+    joint: str
+    multiplier: float = 1.0
+    offset: float = 0.0
+
+
+@dataclass(frozen=True)
+class Joint:
+    """A joint between two links.
+
+    Attributes
+    ----------
+    translation : ndarray, shape (3,)
+        Origin of the joint frame in the parent link frame, m.
+    rotation : ndarray, shape (3, 3)
+        Rotation from the joint frame at q = 0 to the parent link frame.
+    axis : ndarray, shape (3,)
+        Unit vector in the joint frame.
+    lower, upper : float
+        rad or m; -inf and inf where there is none.
+    velocity, effort : float
+        Limits, rad/s or m/s, N m or N; inf where there is none.
+    damping, friction : float
+        Link-side viscous and Coulomb friction, N m s/rad (N s/m) and N m (N).
+    """
+
+    name: str
+    type: str
+    parent: str
+    child: str
+    translation: Array
+    rotation: Array
+    axis: Array
+    lower: float = -np.inf
+    upper: float = np.inf
+    velocity: float = np.inf
+    effort: float = np.inf
+    damping: float = 0.0
+    friction: float = 0.0
+    mimic: Mimic | None = None
+    line: int | None = None
+
+
+@dataclass(frozen=True)
+class Friction:
+    """``viscous * speed + coulomb * sign(speed) + offset`` (Kolyubin 5.7-5.8)."""
+
+    viscous: float = 0.0
+    coulomb: float = 0.0
+    offset: float = 0.0
+
+
+@dataclass(frozen=True)
+class Motor:
+    """Motor and gear of one joint (theory section 3).
+
+    Attributes
+    ----------
+    gear_ratio : float
+        k_r, motor speed over joint speed; its sign counts.
+    rotor_inertia : float
+        I_m about the spin axis, motor side, kg m^2.
+    armature : float or None
+        Reflected inertia k_r^2 I_m where that is what was given, kg m^2 (kg); excludes
+        ``rotor_inertia``.
+    spin_axis : ndarray, shape (3,), or None
+        z_m, unit vector in the frame of ``carrier``. With None, only the reflected diagonal
+        is known.
+    carrier : str or None
+        The link that carries the motor; None is the joint's parent link.
+    rotor_mass : float
+        kg, in addition to the carrier's inertial.
+    rotor_position : ndarray, shape (3,)
+        Rotor's centre of mass in the carrier's frame, m.
+    rotor_in_link : bool
+        True: the carrier's inertial holds the rotor at rest already (the usual case of a URDF).
+        False: the rotor is a body of its own; ``rotor_mass`` and ``rotor_inertia`` are added to
+        the carrier.
+    friction : Friction
+        On the motor's shaft, N m and rad/s there.
+    drive_gain : float or None
+        Joint torque per unit of current (Kolyubin remark 5.2), N m/A.
+    """
+
+    gear_ratio: float = 1.0
+    rotor_inertia: float = 0.0
+    armature: float | None = None
+    spin_axis: Array | None = None
+    carrier: str | None = None
+    rotor_mass: float = 0.0
+    rotor_position: Array = field(default_factory=lambda: np.zeros(3))
+    rotor_in_link: bool = True
+    friction: Friction = Friction()
+    drive_gain: float | None = None
+
+    @property
+    def reflected_inertia(self) -> float:
+        """k_r^2 I_m, kg m^2 at the joint."""
+        return self.gear_ratio**2 * self.rotor_inertia if self.armature is None else self.armature
+
+
+@dataclass(frozen=True)
+class GearMatrix:
+    """A gearbox that couples joints: ``qm_dot = matrix @ qd`` (Kolyubin remark 2.4)."""
+
+    joints: tuple[str, ...]
+    matrix: Array
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One value that a description gave, and what became of it.
+
+    Attributes
+    ----------
+    joint, quantity : str
+        Where it belongs.
+    value : float or str
+        As read.
+    source : str
+        Which file or element it stands in.
+    used : bool
+        False: read and ignored, for ``reason``.
+    """
+
+    joint: str
+    quantity: str
+    value: object
+    source: str
+    used: bool
+    reason: str = ''
+
+    def __str__(self) -> str:
+        verdict = 'used' if self.used else 'ignored'
+        because = f' ({self.reason})' if self.reason else ''
+        return (f'{self.joint}: {self.quantity} = {self.value} from {self.source}: '
+                f'{verdict}{because}')
+
+
+@dataclass(frozen=True)
+class RobotDescription:
+    """A robot as it was described, before anything is lumped or locked."""
+
+    name: str
+    links: tuple[Link, ...]
+    joints: tuple[Joint, ...]
+    motors: dict[str, Motor] = field(default_factory=dict)
+    link_friction: dict[str, Friction] = field(default_factory=dict)
+    gear_matrix: GearMatrix | None = None
+    findings: tuple[Finding, ...] = ()
+
+    def with_findings(self, *findings: Finding) -> RobotDescription:
+        """Return a copy with more findings."""
+        return replace(self, findings=self.findings + findings)

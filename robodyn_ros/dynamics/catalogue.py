@@ -1,0 +1,185 @@
+"""Every function of the equations of motion as something to trace: name, inputs, result."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from robodyn_ros.dynamics.composite_rigid_body import composite_mass_matrix
+from robodyn_ros.dynamics.forward_dynamics import SingularMassMatrixError, solve_symmetric
+from robodyn_ros.dynamics.joint_terms import armature_matrix, armature_torque, friction_torque
+from robodyn_ros.dynamics.kinematics import (
+    link_drift,
+    link_jacobian,
+    link_pose,
+    potential_energy,
+)
+from robodyn_ros.dynamics.newton_euler import joint_forces, move, newton_euler
+from robodyn_ros.dynamics.regressor import standard_regressor
+from robodyn_ros.dynamics.tree import Tree, build_tree, place, regroup
+from robodyn_ros.kernels import KernelSpec
+from robodyn_ros.model import Model
+
+
+class Catalogue:
+    """The functions of one model.
+
+    Parameters
+    ----------
+    model : Model
+        The robot.
+    friction_width : float
+        Width of the smooth sign of Coulomb friction, rad/s or m/s; 0 for the sign itself.
+    """
+
+    def __init__(self, model: Model, friction_width: float = 0.0):
+        self.model, self.width = model, friction_width
+        self.tree: Tree = build_tree(model)
+        self.light: Tree = regroup(self.tree)  # the same generalised forces, fewer parameters
+        self._fingerprint = fingerprint(model, friction_width)
+
+    def _spec(self, name: str, arguments: Sequence[str], shape: tuple[int, ...],
+              function: Callable[..., Any]) -> KernelSpec:
+        return KernelSpec(f'{self._fingerprint}|{name}', tuple(arguments),
+                          (self.model.n,) * len(arguments), shape, function)
+
+    # the terms, as plain functions of arrays of floats or symbols ----------------------------
+
+    def inverse_dynamics(self, q: Any, qd: Any, qdd: Any) -> Any:
+        """``M qdd + c + g`` with rotors, and friction."""
+        return (newton_euler(self.light, q, qd, qd, qdd, self.tree.gravity)
+                + armature_torque(self.model, qdd) + self.friction(qd))
+
+    def gravity(self, q: Any) -> Any:
+        """G = NE(q, 0, 0)."""
+        zero = np.zeros(self.model.n)
+        return newton_euler(self.light, q, zero, zero, zero, self.tree.gravity)
+
+    def coriolis(self, q: Any, qd: Any) -> Any:
+        """C qd = NE(q, qd, 0) without gravity."""
+        return newton_euler(self.light, q, qd, qd, np.zeros(self.model.n), np.zeros(3))
+
+    def coriolis_matrix(self, q: Any, qd: Any) -> Any:
+        """C of Christoffel symbols: column j is the bilinear form at (qd, e_j)."""
+        n = self.model.n
+        return np.array([newton_euler(self.light, q, qd, unit, np.zeros(n), np.zeros(3))
+                         for unit in np.eye(n)]).T
+
+    def friction(self, qd: Any) -> Any:
+        """Link- and motor-side friction."""
+        return friction_torque(self.model, qd, self.width)
+
+    def mass_matrix(self, q: Any) -> Any:
+        """M with rotors."""
+        return composite_mass_matrix(self.light, q) + armature_matrix(self.model)
+
+    def terms(self, q: Any, qd: Any) -> Any:
+        """g, c, friction and M, one after the other."""
+        return np.concatenate([self.gravity(q), self.coriolis(q, qd), self.friction(qd),
+                               self.mass_matrix(q).ravel()])
+
+    def forward_dynamics(self, q: Any, qd: Any, tau: Any) -> Any:
+        """Qdd of ``M qdd = tau - c - g - friction``."""
+        bias = self.inverse_dynamics(q, qd, np.zeros(self.model.n))
+        last = [max(np.flatnonzero(self.tree.row[:self.tree.bodies, k])) for k in
+                range(self.model.n)]
+        order = [int(k) for k in np.argsort(last)[::-1]]
+        try:
+            return solve_symmetric(self.mass_matrix(q), tau - bias, order)
+        except SingularMassMatrixError as error:
+            joint = self.model.joint_names[error.coordinate]
+            raise SingularMassMatrixError(error.coordinate, joint) from None
+
+    def momentum(self, q: Any, qd: Any) -> Any:
+        """M qd = NE(q, 0, qd) without gravity."""
+        zero = np.zeros(self.model.n)
+        return (newton_euler(self.light, q, zero, zero, qd, np.zeros(3))
+                + armature_torque(self.model, qd))
+
+    def energy(self, q: Any, qd: Any) -> Any:
+        """Kinetic ``qd' M qd / 2`` and potential energy."""
+        return np.array([(qd @ self.momentum(q, qd)) * 0.5, potential_energy(self.tree, q)])
+
+    def wrenches(self, q: Any, qd: Any, qdd: Any) -> Any:
+        """Force and moment through every body's joint, then what the base exerts on the root."""
+        placements = place(self.tree, q)
+        motions = move(self.tree, placements, qd, qd, qdd, self.tree.gravity)
+        joints, base = joint_forces(self.tree, placements, motions, self.tree.gravity)
+        return np.array([np.concatenate(wrench) for wrench in [
+            *joints[:self.tree.bodies], base]])
+
+    # the same as kernels ------------------------------------------------------------------------
+
+    def spec(self, name: str) -> KernelSpec:
+        """Return the specification of a term above."""
+        n = self.model.n
+        arguments, shape = {
+            'inverse_dynamics': (('q', 'qd', 'qdd'), (n,)),
+            'gravity': (('q',), (n,)),
+            'coriolis': (('q', 'qd'), (n,)),
+            'coriolis_matrix': (('q', 'qd'), (n, n)),
+            'friction': (('qd',), (n,)),
+            'mass_matrix': (('q',), (n, n)),
+            'terms': (('q', 'qd'), (3 * n + n * n,)),
+            'forward_dynamics': (('q', 'qd', 'tau'), (n,)),
+            'momentum': (('q', 'qd'), (n,)),
+            'energy': (('q', 'qd'), (2,)),
+            'wrenches': (('q', 'qd', 'qdd'), (self.tree.bodies + 1, 6)),
+        }[name]
+        return self._spec(name, arguments, shape, getattr(self, name))
+
+    def pose_spec(self, link: str) -> KernelSpec:
+        """Return the specification of a link's pose, shape (4, 4)."""
+        frame = self.model.link_frame(link)
+        return self._spec(f'pose {link}', ('q',), (4, 4),
+                          lambda q: link_pose(self.tree, frame, q))
+
+    def jacobian_spec(self, link: str) -> KernelSpec:
+        """Return the specification of a link's Jacobian, shape (6, n)."""
+        frame = self.model.link_frame(link)
+        return self._spec(f'jacobian {link}', ('q',), (6, self.model.n),
+                          lambda q: link_jacobian(self.tree, frame, q))
+
+    def drift_spec(self, link: str) -> KernelSpec:
+        """Return the specification of ``dJ/dt qd`` of a link, shape (6,)."""
+        frame = self.model.link_frame(link)
+        return self._spec(f'drift {link}', ('q', 'qd'), (6,),
+                          lambda q, qd: link_drift(self.tree, frame, q, qd))
+
+    def regressor_spec(self, columns: Sequence[int]) -> KernelSpec:
+        """Return the specification of chosen columns of the regressor, shape (n, columns)."""
+        chosen = tuple(columns)
+        return self._spec(
+            f'regressor {chosen}', ('q', 'qd', 'qdd'), (self.model.n, len(chosen)),
+            lambda q, qd, qdd: standard_regressor(self.model, self.tree, q, qd, qdd, self.width,
+                                                  chosen))
+
+
+def fingerprint(model: Model, friction_width: float) -> str:
+    """Digest of everything that the traced functions read, this package's code included."""
+    digest = hashlib.sha256(_source_digest())
+    for value in (model.parent, model.prismatic, model.carrier, friction_width,
+                  sorted((name, frame.body, frame.rotation.tobytes(), frame.translation.tobytes())
+                         for name, frame in model.link_frames.items())):
+        digest.update(repr(value).encode())
+    for array in (model.gravity, model.axis, model.rotation, model.translation, model.row,
+                  model.offset, model.rigid, model.base_rigid, model.link_friction,
+                  model.motor_friction, model.armature, model.gear_ratio, model.motor_row,
+                  model.spin_axis):
+        digest.update(f'{array.shape}'.encode() + array.tobytes())
+    return digest.hexdigest()
+
+
+@lru_cache(maxsize=1)
+def _source_digest() -> bytes:
+    package = Path(__file__).parent.parent
+    digest = hashlib.sha256()
+    for folder in ('dynamics', 'kernels'):
+        for path in sorted((package / folder).glob('*.py')):
+            digest.update(path.read_bytes())
+    return digest.digest()

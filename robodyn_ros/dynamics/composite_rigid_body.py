@@ -1,0 +1,75 @@
+"""Mass matrix by composite rigid bodies: theory section 2.3.
+
+Everything beyond joint i, frozen, is one rigid body. Accelerating it about joint i alone takes a
+wrench; seen by the joints before i, that is a column of M.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from robodyn_ros.dynamics.tree import Placement, Tree, cross, place, tensor
+
+
+def to_parent(rigid: Any, placement: Placement) -> Any:
+    """Rigid-body parameters, shape (10,), in the parent's frame (Steiner, Kolyubin App. 3)."""
+    shift = placement.translation
+    mass, moment = rigid[6], placement.rotation @ np.asarray(rigid[7:10])
+    inertia = placement.turn @ tensor(rigid) @ placement.turn.T
+    inertia = placement.fixed @ inertia @ placement.fixed.T
+    heavy = moment + moment + mass * shift  # |r + t|^2 - |r|^2 sums to t . (2 h + m t)
+    spread = [shift[k] * heavy[k] for k in range(3)]
+    new = moment + mass * shift
+    cross_terms = [-(moment[a] * shift[b] + shift[a] * new[b])
+                   for a, b in ((0, 1), (0, 2), (1, 2))]
+    return np.array([
+        inertia[0, 0] + spread[1] + spread[2], inertia[0, 1] + cross_terms[0],
+        inertia[0, 2] + cross_terms[1], inertia[1, 1] + spread[0] + spread[2],
+        inertia[1, 2] + cross_terms[2], inertia[2, 2] + spread[0] + spread[1],
+        mass, new[0], new[1], new[2]])
+
+
+def composites(tree: Tree, placements: Sequence[Placement]) -> list[Any]:
+    """Rigid-body parameters of each body and all beyond it, in its frame."""
+    rigid: list[Any] = list(tree.rigid)
+    for i in reversed(range(len(rigid))):
+        if tree.parent[i] >= 0:
+            rigid[tree.parent[i]] = rigid[tree.parent[i]] + to_parent(rigid[i], placements[i])
+    return rigid
+
+
+def composite_mass_matrix(tree: Tree, q: Any) -> Any:
+    """M without armature, shape (n, n)."""
+    placements = place(tree, q)
+    total: list[list[Any]] = [[0.0] * tree.n for _ in range(tree.n)]
+    for i, rigid in enumerate(composites(tree, placements)):
+        axis = tree.axis[i]
+        if tree.prismatic[i]:
+            force, torque = rigid[6] * axis, cross(rigid[7:10], axis)
+        else:
+            force, torque = cross(axis, rigid[7:10]), tensor(rigid) @ axis
+        body = i
+        while True:
+            _add(total, tree, i, body,
+                 tree.axis[body] @ (force if tree.prismatic[body] else torque))
+            parent = tree.parent[body]
+            if parent < 0:
+                break
+            placement = placements[body]
+            force = placement.rotation @ force
+            torque = placement.rotation @ torque + cross(placement.translation, force)
+            body = parent
+    return np.array(total)
+
+
+def _add(total: list[list[Any]], tree: Tree, i: int, j: int, value: Any) -> None:
+    """Add joints i and j's entry of the tree's mass matrix to the coordinates'."""
+    for k in np.flatnonzero(tree.row[i]):
+        for m in np.flatnonzero(tree.row[j]):
+            entry = tree.row[i, k] * (tree.row[j, m] * value)
+            total[k][m] = total[k][m] + entry
+            if i != j:
+                total[m][k] = total[m][k] + entry

@@ -1,0 +1,60 @@
+"""Forward dynamics: ``M qdd = tau - bias`` by L' D L elimination (theory section 2.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from robodyn_ros.errors import RobodynError
+from robodyn_ros.kernels.expression import Scalar
+
+
+class SingularMassMatrixError(RobodynError):
+    """A coordinate that moves no inertia; ``coordinate`` is its number."""
+
+    def __init__(self, coordinate: int, joint: str = ''):
+        self.coordinate = coordinate
+        super().__init__(f'joint {joint or coordinate!r} moves no inertia: its acceleration is '
+                         'undefined; valid: mass beyond the joint, or an armature')
+
+
+def solve_symmetric(matrix: Any, right: Any, order: Sequence[int]) -> Any:
+    """Solve a symmetric positive definite system, shape (n, n) and (n,).
+
+    Parameters
+    ----------
+    order : sequence of int
+        Elimination order. From the tips to the base, branches stay apart: entries between them are
+        zero and stay zero (Featherstone's branch-induced sparsity).
+
+    Raises
+    ------
+    SingularMassMatrixError
+        A coordinate has no inertia whatever the pose.
+    """
+    a = {(i, j): matrix[i, j] for i in order for j in order}
+    x = {i: right[i] for i in order}
+    inverse: dict[int, Any] = {}
+    for position, k in enumerate(order):
+        if _is_zero(a[k, k]):
+            raise SingularMassMatrixError(k)
+        inverse[k] = 1.0 / a[k, k]
+        linked = [i for i in order[position + 1:] if not _is_zero(a[i, k])]
+        for count, i in enumerate(linked, 1):
+            factor = a[i, k] * inverse[k]
+            x[i] = x[i] - factor * x[k]
+            for j in linked[:count]:
+                a[i, j] = a[j, i] = a[i, j] - factor * a[j, k]
+    for position in reversed(range(len(order))):
+        k = order[position]
+        total = x[k]
+        for i in order[position + 1:]:
+            total = total - a[i, k] * x[i]
+        x[k] = total * inverse[k]
+    return np.array([x[i] for i in range(len(order))])
+
+
+def _is_zero(value: Any) -> bool:
+    return (value.value if isinstance(value, Scalar) else value) == 0.0

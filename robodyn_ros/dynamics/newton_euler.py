@@ -1,0 +1,145 @@
+"""Recursive Newton-Euler (Luh-Walker-Paul): theory section 2.2.
+
+Forward: angular velocity, angular acceleration and acceleration of each frame's origin. Backward:
+force and moment that the parent must exert. Gravity is the base's acceleration -g.
+
+The velocity terms are a quadratic form in qd. They are written as the symmetric bilinear form of
+two velocities u and v: with u = v = qd it is Newton-Euler as in the texts, and with v a unit
+vector it is a column of the Christoffel matrix (``coriolis_matrix``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from robodyn_ros.dynamics.tree import (
+    Matrix,
+    Placement,
+    Tree,
+    Vector,
+    cross,
+    gather,
+    place,
+    sparse_dot,
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Motion:
+    """Motion of one body in its own frame.
+
+    Attributes
+    ----------
+    u, v : (3,)
+        Angular velocities for the two velocities of the bilinear form, rad/s.
+    products : (3, 3)
+        ``(u v' + v u') / 2``.
+    angular : (3,)
+        Angular acceleration, rad/s^2.
+    field : (3, 3)
+        ``S(angular) + (S(u) S(v) + S(v) S(u)) / 2``: times r, the acceleration of a point at r
+        relative to the origin.
+    linear : (3,)
+        Acceleration of the origin less gravity, m/s^2.
+    """
+
+    u: Vector
+    v: Vector
+    products: Matrix
+    angular: Vector
+    field: Matrix
+    linear: Vector
+
+
+def _motion(u: Vector, v: Vector, angular: Vector, linear: Vector) -> Motion:
+    p = (np.outer(u, v) + np.outer(v, u)) * 0.5
+    x, y, z = angular
+    field = np.array([[-(p[1, 1] + p[2, 2]), p[0, 1] - z, p[0, 2] + y],
+                      [p[0, 1] + z, -(p[0, 0] + p[2, 2]), p[1, 2] - x],
+                      [p[0, 2] - y, p[1, 2] + x, -(p[0, 0] + p[1, 1])]])
+    return Motion(u, v, p, angular, field, linear)
+
+
+def base_motion(gravity: Any) -> Motion:
+    """The root at rest, accelerated upwards in the place of gravity."""
+    zero = np.zeros(3)
+    return _motion(zero, zero, zero, -np.asarray(gravity))
+
+
+def move(tree: Tree, placements: Sequence[Placement], u: Any, v: Any, qdd: Any,
+         gravity: Any) -> Iterator[Motion]:
+    """Forward pass: the motion of every body (Velagić 4.89-4.92, Kolyubin 3.3-3.5).
+
+    One after the other, so that what is computed of a body can stand beside the step to the next:
+    the steps depend on one another, and a processor needs other work meanwhile.
+    """
+    motions: list[Motion] = []
+    base = base_motion(gravity)
+    for i, (placement, axis) in enumerate(zip(placements, tree.axis, strict=True)):
+        parent = motions[tree.parent[i]] if tree.parent[i] >= 0 else base
+        to_body = placement.rotation.T
+        ju, jv, jdd = (sparse_dot(tree.row[i], rate) for rate in (u, v, qdd))
+        angular_u, angular_v = to_body @ parent.u, to_body @ parent.v
+        angular = to_body @ parent.angular
+        linear = to_body @ (parent.linear + parent.field @ placement.translation)
+        swing = (cross(angular_u, axis * jv) + cross(angular_v, axis * ju)) * 0.5
+        if tree.prismatic[i]:
+            linear = linear + 2.0 * swing + axis * jdd
+        else:
+            angular = angular + axis * jdd + swing
+            angular_u, angular_v = angular_u + axis * ju, angular_v + axis * jv
+        motions.append(_motion(angular_u, angular_v, angular, linear))
+        yield motions[-1]
+
+
+def rigid_wrench(rigid: Any, motion: Motion) -> tuple[Vector, Vector]:
+    """Force and moment about the frame's origin that give a rigid body its motion.
+
+    ``F = m a + U h``, ``N = I w' + w x (I w) + h x a``, linear in the 10 parameters
+    (Velagić 4.93-4.94; Kolyubin 3.1 corrected).
+    """
+    xx, xy, xz, yy, yz, zz, mass = rigid[:7]
+    moment = np.asarray(rigid[7:10])
+    w, p, u = motion.angular, motion.products, motion.field
+    force = mass * motion.linear + u @ moment
+    torque = np.array([
+        xx * w[0] - xy * u[2, 0] + xz * u[1, 0] + (zz - yy) * p[1, 2]
+        + yz * (u[1, 1] - u[2, 2]),
+        yy * w[1] + xy * u[2, 1] - yz * u[0, 1] + (xx - zz) * p[0, 2]
+        + xz * (u[2, 2] - u[0, 0]),
+        zz * w[2] - xz * u[1, 2] + yz * u[0, 2] + (yy - xx) * p[0, 1]
+        + xy * (u[0, 0] - u[1, 1])])
+    return force, torque + cross(moment, motion.linear)
+
+
+def joint_forces(tree: Tree, placements: Sequence[Placement], motions: Iterable[Motion],
+                 gravity: Any) -> tuple[list[tuple[Vector, Vector]], tuple[Vector, Vector]]:
+    """Backward pass: (force, moment) through each joint, on the body, in its frame; the base's.
+
+    Velagić 4.93-4.95, Kolyubin 3.6-3.8.
+    """
+    wrenches = [rigid_wrench(tree.rigid[i], motion) for i, motion in enumerate(motions)]
+    base = rigid_wrench(tree.base_rigid, base_motion(gravity))
+    for i in reversed(range(len(wrenches))):
+        force, torque = wrenches[i]
+        force = placements[i].rotation @ force
+        torque = placements[i].rotation @ torque + cross(placements[i].translation, force)
+        parent = tree.parent[i]
+        if parent < 0:
+            base = base[0] + force, base[1] + torque
+        else:
+            wrenches[parent] = wrenches[parent][0] + force, wrenches[parent][1] + torque
+    return wrenches, base
+
+
+def newton_euler(tree: Tree, q: Any, u: Any, v: Any, qdd: Any, gravity: Any) -> Any:
+    """Generalised forces, shape (n,), of the bodies and rotors (no friction, no armature)."""
+    placements = place(tree, q)
+    motions = move(tree, placements, u, v, qdd, gravity)
+    wrenches, _ = joint_forces(tree, placements, motions, gravity)
+    return gather(tree, [axis @ wrench[0 if prismatic else 1] for axis, prismatic, wrench in zip(
+        tree.axis, tree.prismatic, wrenches, strict=True)])

@@ -1,0 +1,87 @@
+"""The regressor Y of ``tau = Y(q, qd, qdd) chi``: theory section 8.1 (Kolyubin 5.4-5.9).
+
+The torque at joint a that body i's parameters cause is the power of body i's wrench for a unit
+velocity of joint a: joint a's axis, carried down to frame i, times the wrench of a unit parameter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from robodyn_ros.dynamics.newton_euler import Motion, move, rigid_wrench
+from robodyn_ros.dynamics.tree import Placement, Tree, cross, place, sparse_dot
+from robodyn_ros.kernels import smooth_sign
+from robodyn_ros.model import PARAMETER_NAMES, Model
+
+STANDARD = len(PARAMETER_NAMES)  # 17 for each body's joint
+
+
+def standard_regressor(model: Model, tree: Tree, q: Any, qd: Any, qdd: Any, width: float,
+                       columns: Sequence[int]) -> Any:
+    """Chosen columns of the regressor of `Model.standard_parameters`, shape (n, len(columns))."""
+    placements = place(tree, q)
+    motions = list(move(tree, placements, qd, qd, qdd, tree.gravity))
+    axes = [_carried_axes(tree, placements, body) for body in range(len(motions))]
+    result = np.zeros((model.n, len(columns)), dtype=object)
+    for position, column in enumerate(columns):
+        body, parameter = divmod(column, STANDARD)
+        if parameter < 10:
+            unit = np.eye(10)[parameter]
+            result[:, position] = _project(tree, axes[body], rigid_wrench(unit, motions[body]))
+        elif parameter == 13:
+            result[:, position] = _rotor_column(model, tree, placements, motions, axes, body, qdd)
+        else:
+            row = model.row[body] if parameter < 13 else model.motor_row[body]
+            speed = sparse_dot(row, qd)
+            kind = (parameter - 10) if parameter < 13 else (parameter - 14)
+            value = (speed, smooth_sign(speed, width), 1.0)[kind]
+            for k in np.flatnonzero(row):
+                result[k, position] = row[k] * value
+    return result
+
+
+def _carried_axes(tree: Tree, placements: Sequence[Placement], body: int,
+                  ) -> list[tuple[int, Any, Any]]:
+    """(joint, linear, angular): velocity of frame ``body`` for a unit rate of each joint."""
+    carried: list[tuple[int, Any, Any]] = []
+    path = tree.ancestors(body)
+    for joint in path:
+        axis, zero = tree.axis[joint], np.zeros(3)
+        linear, angular = (axis, zero) if tree.prismatic[joint] else (zero, axis)
+        for step in reversed(path[:path.index(joint)]):
+            linear = linear + cross(angular, placements[step].translation)
+            linear = placements[step].rotation.T @ linear
+            angular = placements[step].rotation.T @ angular
+        carried.append((joint, linear, angular))
+    return carried
+
+
+def _project(tree: Tree, axes: list[tuple[int, Any, Any]], wrench: tuple[Any, Any]) -> Any:
+    force, torque = wrench
+    column: list[Any] = [0.0] * tree.n
+    for joint, linear, angular in axes:
+        value = linear @ force + angular @ torque
+        for k in np.flatnonzero(tree.row[joint]):
+            column[k] = column[k] + tree.row[joint, k] * value
+    return np.array(column, dtype=object)
+
+
+def _rotor_column(model: Model, tree: Tree, placements: Sequence[Placement],
+                  motions: Sequence[Motion], axes: list[list[tuple[int, Any, Any]]], body: int,
+                  qdd: Any) -> Any:
+    """Column of Ia: the reflected diagonal, or the spinning rotor less the same rotor at rest."""
+    spinning = [i for i in range(len(model.parent)) if not np.isnan(model.spin_axis[i, 0])]
+    if body not in spinning:
+        row = model.motor_row[body]
+        return np.array([row[k] * sparse_dot(row, qdd) for k in range(model.n)], dtype=object)
+    rotor = tree.bodies + spinning.index(body)
+    carrier = model.carrier[body]
+    spread = np.outer(tree.axis[rotor], tree.axis[rotor]) / model.gear_ratio[body] ** 2
+    unit = np.array([*spread[np.triu_indices(3)], 0.0, 0.0, 0.0, 0.0])
+    column = _project(tree, axes[rotor], rigid_wrench(unit, motions[rotor]))
+    if carrier >= 0:
+        column = column - _project(tree, axes[carrier], rigid_wrench(unit, motions[carrier]))
+    return column

@@ -1,0 +1,177 @@
+"""A compiled function of one state or of many."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from robodyn_ros.description import Array
+from robodyn_ros.errors import ShapeError
+from robodyn_ros.kernels.compiler import COMPILER
+from robodyn_ros.kernels.crossing import cross
+from robodyn_ros.kernels.expression import trace
+from robodyn_ros.kernels.llvm_ir import LANES, write_ir
+
+
+@dataclass(frozen=True)
+class KernelSpec:
+    """What a kernel computes.
+
+    Attributes
+    ----------
+    key : str
+        Everything the traced function depends on: same key, same machine code.
+    arguments : tuple of str
+        Names of the inputs, for messages.
+    sizes : tuple of int
+        Length of each input.
+    shape : tuple of int
+        Shape of the result for one sample.
+    function : callable
+        Takes one array for each input, of floats or symbols.
+    """
+
+    key: str
+    arguments: tuple[str, ...]
+    sizes: tuple[int, ...]
+    shape: tuple[int, ...]
+    function: Callable[..., Any]
+
+
+class Kernel:
+    """Calls a traced function, compiled when it is first needed.
+
+    Every input is one sample, shape (size,), or a batch, shape (N, size); a single sample among
+    batches is repeated. The result has the shape of the specification, after N for a batch.
+
+    Parameters
+    ----------
+    spec : KernelSpec
+        What to compute.
+    threads : int
+        How many threads a batch may use.
+    """
+
+    def __init__(self, spec: KernelSpec, threads: int = 1):
+        self.spec = spec
+        self.threads = threads
+
+    def _write(self, name: str, batch: bool) -> str:
+        graph, outputs = trace(self.spec.function, self.spec.sizes)
+        return write_ir(graph, outputs, self.spec.sizes, batch=batch, name=name)
+
+    @cached_property
+    def single(self) -> Callable[..., Any]:
+        """The fast function of one sample; hands everything else to `general`."""
+        return cross(self._single_address, self.spec.sizes, self.spec.shape or (1,), self.general)
+
+    @cached_property
+    def _single_address(self) -> int:
+        return COMPILER.address(f'{self.spec.key}|single',
+                                lambda name: self._write(name, batch=False))
+
+    @cached_property
+    def _single_function(self) -> Any:
+        return ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)(self._single_address)
+
+    @cached_property
+    def _batch_function(self) -> Any:
+        address = COMPILER.address(f'{self.spec.key}|batch',
+                                   lambda name: self._write(name, batch=True))
+        return ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)(address)
+
+    def operations(self) -> int:
+        """Count the arithmetic operations of one sample (a sine and its cosine are two)."""
+        graph, outputs = trace(self.spec.function, self.spec.sizes)
+        return sum(graph.nodes[node][0] not in ('const', 'input', 'neg')
+                   for node in graph.reachable(outputs))
+
+    def general(self, *arguments: ArrayLike, out: Array | None = None) -> Array:
+        """Compute one sample or a batch from anything that NumPy can make float64.
+
+        Parameters
+        ----------
+        *arguments : array-like, shape (size,) or (N, size)
+            The inputs.
+        out : ndarray, shape (N, *shape), optional
+            C-contiguous float64 array for the result of a batch.
+
+        Raises
+        ------
+        ShapeError
+            Names the argument and the shapes that are valid.
+        """
+        spec = self.spec
+        if len(arguments) != len(spec.sizes):
+            raise ShapeError('call', f'{len(arguments)} arrays', ', '.join(spec.arguments))
+        arrays = [check_array(argument, size, name) for argument, size, name in zip(
+            arguments, spec.sizes, spec.arguments, strict=True)]
+        lengths = {array.shape[0] for array in arrays if array.ndim == 2}
+        if not lengths:
+            result = np.empty(spec.shape)
+            self._single_function(_pointers(arrays), result.ctypes.data)
+            return result
+        if len(lengths) > 1:
+            given = ', '.join(f'{name} {array.shape}' for name, array in zip(
+                spec.arguments, arrays, strict=True))
+            raise ShapeError('batch', f'arrays of different length: {given}',
+                             'the same N for all')
+        samples = lengths.pop()
+        arrays = [array if array.ndim == 2 else
+                  np.ascontiguousarray(np.broadcast_to(array, (samples, array.shape[0])))
+                  for array in arrays]
+        if out is None:
+            out = np.empty((samples, *spec.shape))
+        elif (out.shape != (samples, *spec.shape) or out.dtype != np.float64
+              or not out.flags.c_contiguous or not out.flags.writeable):
+            raise ShapeError('out', f'shape {out.shape}, {out.dtype}',
+                             f'a C-contiguous float64 array of shape {(samples, *spec.shape)}')
+        self._run(arrays, out, samples)
+        return out
+
+    def _run(self, arrays: Sequence[Array], out: Array, samples: int) -> None:
+        whole = samples - samples % LANES
+        threads = self.threads
+        if threads > 1 and whole >= threads * LANES:
+            bounds = np.linspace(0, whole // LANES, threads + 1).astype(int) * LANES
+            with ThreadPoolExecutor(threads) as pool:
+                list(pool.map(lambda part: self._run_part(arrays, out, *part),
+                              zip(bounds[:-1], bounds[1:], strict=True)))
+        elif whole:
+            self._run_part(arrays, out, 0, whole)
+        for i in range(whole, samples):
+            self._single_function(_pointers([array[i] for array in arrays]), out[i].ctypes.data)
+
+    def _run_part(self, arrays: Sequence[Array], out: Array, start: int, stop: int) -> None:
+        self._batch_function(_pointers([array[start:] for array in arrays]),
+                             out[start:].ctypes.data, int(stop - start))
+
+
+def _pointers(arrays: Sequence[Array]) -> Any:
+    return (ctypes.c_void_p * len(arrays))(*(array.ctypes.data for array in arrays))
+
+
+def check_array(argument: ArrayLike, size: int, name: str) -> Array:
+    """Return a C-contiguous float64 array of shape (size,) or (N, size).
+
+    Raises
+    ------
+    ShapeError
+        Another shape, or not numbers.
+    """
+    valid = f'float array of shape ({size},) or (N, {size})'
+    try:
+        array = np.ascontiguousarray(argument, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ShapeError(name, f'values that are not numbers ({type(argument).__name__})',
+                         valid) from None
+    if array.ndim not in (1, 2) or array.shape[-1] != size or np.ndim(argument) == 0:
+        raise ShapeError(name, f'shape {np.shape(argument)}', valid)
+    return array

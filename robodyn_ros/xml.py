@@ -1,0 +1,110 @@
+"""XML from strangers: no entities, no network, no unbounded size or depth."""
+
+from __future__ import annotations
+
+import math
+
+from lxml import etree
+
+from robodyn_ros.errors import DescriptionError
+
+MAX_BYTES = 20_000_000
+MAX_DEPTH = 100
+
+
+def parse_xml(text: str | bytes) -> etree._Element:
+    """Parse XML text and return its root element.
+
+    Parameters
+    ----------
+    text : str or bytes
+        The document. A ``str`` is taken as Unicode whatever its declaration says.
+
+    Raises
+    ------
+    DescriptionError
+        Empty, too large, too deep, with a document type declaration, or not well-formed.
+    """
+    if isinstance(text, str):
+        try:
+            text = _without_declaration(text.lstrip('\ufeff').strip()).encode()
+        except UnicodeEncodeError as error:
+            raise DescriptionError(f'the text has an invalid character: {error}',
+                                   valid='Unicode text') from None
+    if not text.strip():
+        raise DescriptionError('the document is empty', valid='a URDF document')
+    if len(text) > MAX_BYTES:
+        raise DescriptionError(f'the document has {len(text)} bytes',
+                               valid=f'at most {MAX_BYTES} bytes')
+    if b'<!DOCTYPE' in text or '<!DOCTYPE'.encode('utf-16-le') in text or \
+            '<!DOCTYPE'.encode('utf-16-be') in text:
+        raise DescriptionError('a document type declaration (DOCTYPE, entities) is not accepted',
+                               valid='plain XML elements')
+    try:
+        root = _parse(text)
+    except (etree.XMLSyntaxError, ValueError) as error:
+        line = getattr(error, 'lineno', None)
+        message = getattr(error, 'msg', None) or str(error)
+        raise DescriptionError(f'not well-formed XML: {message}', line=line,
+                               valid='a URDF document') from None
+    _check_depth(root)
+    return root
+
+
+def _parse(text: bytes) -> etree._Element:
+    """Parse; an undeclared namespace prefix (``<drake:gear_ratio>``) is no reason to refuse."""
+    for recover in (False, True):
+        parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False,
+                                 huge_tree=False, remove_comments=True, remove_pis=True,
+                                 recover=recover)
+        try:
+            return etree.fromstring(text, parser)
+        except etree.XMLSyntaxError:
+            errors = parser.error_log
+            if not all(entry.domain == etree.ErrorDomains.NAMESPACE for entry in errors):
+                raise
+    raise AssertionError('a recovering parser does not raise on namespaces')
+
+
+def _without_declaration(text: str) -> str:
+    """Drop ``<?xml ... ?>``: its encoding no longer holds for decoded text; lines are kept."""
+    if text.startswith('<?xml') and '?>' in text:
+        head, _, rest = text.partition('?>')
+        return '\n' * head.count('\n') + rest
+    return text
+
+
+def _check_depth(root: etree._Element) -> None:
+    depth = 0
+    for event, element in etree.iterwalk(root, events=('start', 'end')):
+        depth += 1 if event == 'start' else -1
+        if depth > MAX_DEPTH:
+            raise DescriptionError(f'elements are nested deeper than {MAX_DEPTH}',
+                                   element=f'<{element.tag}>', line=element.sourceline)
+
+
+def local_name(element: etree._Element) -> str:
+    """Return the tag without its namespace; '' for a comment."""
+    tag = element.tag
+    return tag.rpartition('}')[2].rpartition(':')[2] if isinstance(tag, str) else ''
+
+
+def parse_number(text: str, *, element: str, line: int | None, quantity: str) -> float:
+    """Return a finite number.
+
+    Raises
+    ------
+    DescriptionError
+        Not a number, or not finite.
+    """
+    valid = 'a finite number such as 0.5 or 1e-3'
+    try:
+        value = float(text)
+    except ValueError:
+        comma = ' (a decimal comma?)' if ',' in text else ''
+        raise DescriptionError(f'{quantity} is {text[:60]!r}{comma}', element=element, line=line,
+                               valid=valid) from None
+    if not math.isfinite(value) or '_' in text:
+        raise DescriptionError(f'{quantity} is {text[:60]!r}', element=element, line=line,
+                               valid=valid)
+    return value

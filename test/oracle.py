@@ -1,0 +1,79 @@
+"""Pinocchio, asked in the joint order of a robodyn model."""
+
+from __future__ import annotations
+
+import numpy as np
+import pinocchio as pin
+
+
+class Oracle:
+    """The same robot in Pinocchio: fixed base, the same mimic joints."""
+
+    def __init__(self, model, urdf_text):
+        self.model = model
+        self.pin = pin.buildModelFromXML(urdf_text)
+        self.pin.gravity.linear = np.array(model.gravity)
+        self.data = self.pin.createData()
+        self.ids = [self.pin.getJointId(name) for name in model.body_joints]
+        columns = [self.pin.joints[i].idx_v for i in self.ids]
+        assert self.pin.nv == len(columns), (self.pin.nv, len(columns))
+        # qd of Pinocchio's joints = constraint @ qd of the coordinates: mimic joints follow
+        self.constraint = np.zeros((self.pin.nv, model.n))
+        self.constraint[columns] = model.row
+
+    @staticmethod
+    def _set(pin_model, q, joint_id, value):
+        joint = pin_model.joints[joint_id]
+        if joint.nq == 2:
+            q[joint.idx_q:joint.idx_q + 2] = np.cos(value), np.sin(value)
+        else:
+            q[joint.idx_q] = value
+
+    def q(self, values):
+        q = pin.neutral(self.pin)
+        for i, joint_id in enumerate(self.ids):
+            self._set(self.pin, q, joint_id, self.model.row[i] @ values + self.model.offset[i])
+        return q
+
+    def v(self, values):
+        return self.constraint @ values
+
+    def inverse_dynamics(self, q, qd, qdd):
+        return self.constraint.T @ pin.rnea(self.pin, self.data, self.q(q), self.v(qd),
+                                            self.v(qdd))
+
+    def gravity(self, q):
+        return self.inverse_dynamics(q, 0 * q, 0 * q)
+
+    def coriolis(self, q, qd):
+        return self.inverse_dynamics(q, qd, 0 * qd) - self.gravity(q)
+
+    def mass_matrix(self, q):
+        upper = np.triu(pin.crba(self.pin, self.data, self.q(q)))
+        full = upper + np.triu(upper, 1).T
+        return self.constraint.T @ full @ self.constraint
+
+    def coriolis_matrix(self, q, qd):
+        full = pin.computeCoriolisMatrix(self.pin, self.data, self.q(q), self.v(qd))
+        return self.constraint.T @ full @ self.constraint
+
+    def jacobian(self, q, link):
+        frame = self.pin.getFrameId(link, pin.FrameType.BODY)
+        pin.computeJointJacobians(self.pin, self.data, self.q(q))
+        pin.updateFramePlacements(self.pin, self.data)
+        return pin.getFrameJacobian(self.pin, self.data, frame,
+                                    pin.LOCAL_WORLD_ALIGNED) @ self.constraint
+
+    def pose(self, q, link):
+        pin.framesForwardKinematics(self.pin, self.data, self.q(q))
+        return self.data.oMf[self.pin.getFrameId(link, pin.FrameType.BODY)].homogeneous
+
+    def drift(self, q, qd, link):
+        pin.forwardKinematics(self.pin, self.data, self.q(q), self.v(qd), self.v(0 * qd))
+        frame = self.pin.getFrameId(link, pin.FrameType.BODY)
+        return pin.getFrameClassicalAcceleration(self.pin, self.data, frame,
+                                                 pin.LOCAL_WORLD_ALIGNED).vector
+
+    def energy(self, q, qd):
+        return (pin.computeKineticEnergy(self.pin, self.data, self.q(q), self.v(qd)),
+                pin.computePotentialEnergy(self.pin, self.data, self.q(q)))

@@ -1,0 +1,138 @@
+"""Every robot of example-robot-data against Pinocchio."""
+
+import numpy as np
+import pytest
+from oracle import Oracle
+from robots import KINOVA_URDF, PANDA_URDF, ROBOTS, TALOS_URDF, TIAGO_URDF, UR10_URDF, planar_2r
+
+import robodyn_ros as rd
+
+ALL = sorted(path.relative_to(ROBOTS).as_posix() for path in ROBOTS.rglob('*.urdf'))
+# no dynamics in them: no moving joint, or (ur3.urdf) no link at all
+WITHOUT = {'hector_description/robots/quadrotor_base.urdf',
+           'iris_description/robots/iris_simple.urdf', 'ur_description/urdf/ur3.urdf'}
+
+# a joint with no mass beyond it: its acceleration is undefined
+MASSLESS = {'romeo_description/urdf/romeo.urdf': 'moves no inertia',
+            'romeo_description/urdf/romeo_laas_small.urdf': 'r_gripper_joint'}
+
+
+def close(value, expected, relative):
+    value, expected = np.asarray(value), np.asarray(expected)
+    assert value.shape == expected.shape
+    scale = max(np.abs(expected).max(), 1e-9)
+    assert np.abs(value - expected).max() <= relative * scale
+
+
+def states(model, rng, count=1):
+    return rng.uniform(-1.5, 1.5, (3, count, model.n))
+
+
+@pytest.mark.parametrize('name', ALL)
+def test_every_robot_agrees_with_pinocchio(name, rng):
+    path = ROBOTS / name
+    if name in WITHOUT:
+        with pytest.raises(rd.DescriptionError):
+            rd.load_model(path)
+        return
+    model = rd.load_model(path).without_friction()
+    dynamics, oracle = rd.Dynamics(model), Oracle(model, path.read_text())
+    q, qd, qdd = states(model, rng)[:, 0]
+    close(dynamics.inverse_dynamics(q, qd, qdd), oracle.inverse_dynamics(q, qd, qdd), 1e-9)
+    close(dynamics.gravity(q), oracle.gravity(q), 1e-9)
+    close(dynamics.mass_matrix(q), oracle.mass_matrix(q), 1e-9)
+    moving = np.abs(oracle.inverse_dynamics(q, qd, qdd)).max()
+    assert np.abs(dynamics.coriolis(q, qd) - oracle.coriolis(q, qd)).max() <= 1e-9 * moving
+    tau = oracle.inverse_dynamics(q, qd, qdd)
+    if name in MASSLESS:
+        with pytest.raises(rd.RobodynError, match=MASSLESS[name]):
+            dynamics.forward_dynamics(q, qd, tau)
+        assert np.diag(oracle.mass_matrix(q)).min() < 1e-15
+    else:  # forward dynamics amplify round-off by the condition of M: compare the torques needed
+        back = dynamics.forward_dynamics(q, qd, tau)
+        close(oracle.inverse_dynamics(q, qd, back), tau, 1e-9)
+    tip = max(model.link_frames, key=lambda link: model.link_frames[link].body)
+    close(dynamics.jacobian(q, tip), oracle.jacobian(q, tip), 1e-9)
+    close(dynamics.pose(q, tip), oracle.pose(q, tip), 1e-9)
+    kinetic, potential = oracle.energy(q, qd)
+    close(dynamics.energy(q, qd).kinetic, kinetic, 1e-9)
+    reference = 0 * q
+    close(dynamics.energy(q, qd).potential - dynamics.energy(reference, qd).potential,
+          potential - oracle.energy(reference, qd)[1], 1e-8)
+
+
+@pytest.mark.parametrize('source', [PANDA_URDF, UR10_URDF, KINOVA_URDF, TIAGO_URDF, 'planar'])
+def test_accuracy_over_many_states(source, rng):
+    text = planar_2r() if source == 'planar' else source.read_text()
+    gravity = (0, -9.81, 0) if source == 'planar' else (0, 0, -9.81)
+    model = rd.load_model(text, gravity=gravity).without_friction()
+    dynamics, oracle = rd.Dynamics(model), Oracle(model, text)
+    q, qd, qdd = states(model, rng, 203)
+    for method, arguments in (('inverse_dynamics', (q, qd, qdd)), ('gravity', (q,)),
+                              ('coriolis', (q, qd)), ('mass_matrix', (q,)),
+                              ('coriolis_matrix', (q, qd))):
+        expected = np.array([getattr(oracle, method)(*one) for one in zip(
+            *arguments, strict=True)])
+        close(getattr(dynamics, method)(*arguments), expected, 1e-10)
+        close(getattr(dynamics, method)(*(a[0] for a in arguments)), expected[0], 1e-10)
+
+
+@pytest.mark.parametrize('source', [PANDA_URDF, TALOS_URDF])
+def test_regressor_and_operational_space(source, rng):
+    text = source.read_text()
+    model = rd.load_model(text).without_friction()
+    dynamics, oracle = rd.Dynamics(model), Oracle(model, text)
+    q, qd, qdd = states(model, rng)[:, 0]
+    tau = dynamics.regressor(q, qd, qdd) @ model.standard_parameters
+    close(tau, oracle.inverse_dynamics(q, qd, qdd), 1e-9)
+    tip = max(model.link_frames, key=lambda link: model.link_frames[link].body)
+    jacobian, mass = oracle.jacobian(q, tip), oracle.mass_matrix(q)
+    axes = (0, 1, 2)
+    space = dynamics.operational_space(q, qd, tip, axes)
+    inverse = np.linalg.inv(mass)
+    expected = np.linalg.inv(jacobian[:3] @ inverse @ jacobian[:3].T)
+    close(space.Lambda, expected, 1e-9)
+    drift = oracle.drift(q, qd, tip)[:3]
+    close(dynamics.jacobian_dot_qd(q, qd, tip)[:3], drift, 1e-9)
+    close(space.mu, expected @ (jacobian[:3] @ inverse @ oracle.coriolis(q, qd) - drift), 1e-9)
+    close(space.rho, expected @ jacobian[:3] @ inverse @ oracle.gravity(q), 1e-9)
+    assert not space.singular and space.rank == 3 and space.redundancy == model.n - 3
+
+
+def test_joint_and_base_wrenches(rng):
+    import pinocchio as pin
+
+    text = UR10_URDF.read_text()
+    model = rd.load_model(text)
+    dynamics, oracle = rd.Dynamics(model), Oracle(model, text)
+    q, qd, qdd = states(model, rng)[:, 0]
+    oracle.inverse_dynamics(q, qd, qdd)
+    expected = [oracle.data.f[oracle.pin.getJointId(name)].vector
+                for name in dynamics.wrench_joints]
+    close(dynamics.joint_wrenches(q, qd, qdd), expected, 1e-9)
+    forces = oracle.data.f[3].linear.copy()
+    pin.forwardKinematics(oracle.pin, oracle.data, oracle.q(q))
+    rotation = oracle.data.oMi[3].rotation
+    close(dynamics.joint_wrenches(q, qd, qdd, frame='root')[2, :3],
+          rotation @ forces, 1e-9)
+    # at rest the mounting carries the weight, root link included
+    total = sum(link.inertial.mass for link in model.description.links if link.inertial)
+    still = dynamics.base_wrench(q, 0 * q, 0 * q)
+    close(still[:3], total * model.gravity, 1e-9)
+    base = oracle.pin.inertias[0]
+    pin.centerOfMass(oracle.pin, oracle.data, oracle.q(q))
+    centre = pin.computeTotalMass(oracle.pin) * oracle.data.com[0] + base.mass * base.lever
+    close(still[3:], np.cross(centre, model.gravity), 1e-9)
+    close(dynamics.base_wrench(np.array([q, q]), np.array([qd, qd]), qdd).shape, (2, 6), 0)
+
+
+def test_external_wrench(rng):
+    model = rd.load_model(PANDA_URDF)
+    dynamics, oracle = rd.Dynamics(model), Oracle(model, PANDA_URDF.read_text())
+    q, qd, qdd = states(model, rng)[:, 0]
+    wrench = rng.normal(size=6)
+    tau = dynamics.inverse_dynamics(q, qd, qdd, {'panda_hand': wrench})
+    close(tau, dynamics.inverse_dynamics(q, qd, qdd)
+          - oracle.jacobian(q, 'panda_hand').T @ wrench, 1e-9)
+    back = dynamics.forward_dynamics(q, qd, tau, {'panda_hand': wrench})
+    close(back, qdd, 1e-8)

