@@ -70,10 +70,18 @@ def read_description(
     DescriptionError
         The description cannot be used; says which element, which line, what would be valid.
     """
-    return parse_urdf(_read_text(source, xacro_arguments), motors=motors, srdf=srdf)
+    return parse_urdf(read_text(source, xacro_arguments), motors=motors, srdf=srdf)
 
 
-def _read_text(source: str | Path, xacro_arguments: Mapping[str, str] | None) -> str | bytes:
+def read_text(source: str | Path,
+              xacro_arguments: Mapping[str, str] | None = None) -> str | bytes:
+    """Return the URDF text of a file (xacro expanded), or of text itself.
+
+    Raises
+    ------
+    DescriptionError
+        The file cannot be read or expanded.
+    """
     if isinstance(source, str) and (not source.strip() or
                                     source.lstrip('\ufeff \t\r\n').startswith('<')):
         return source

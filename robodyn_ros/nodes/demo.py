@@ -1,0 +1,301 @@
+"""`robodyn demo`: a moving arm, the nodes beside it, and a check of every value they publish."""
+
+from __future__ import annotations
+
+import os
+import struct
+import sys
+import time
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import rclpy
+from builtin_interfaces.msg import Duration, Time
+from diagnostic_msgs.msg import DiagnosticArray
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.node import Node
+from rclpy.serialization import deserialize_message
+from rich.console import Console, Group
+from rich.live import Live
+from rich.panel import Panel
+from rich.table import Table
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Float64MultiArray, String
+from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
+
+from robodyn_ros.control import Reference, SmoothMotion, saturate
+from robodyn_ros.dynamics import Dynamics
+from robodyn_ros.model import Model
+from robodyn_ros.nodes.base import LATCHED
+from robodyn_ros.nodes.fast_path import FastSubscriptions, Pacer
+from robodyn_ros.nodes.processes import NodeProcess
+
+TOLERANCE = 1e-9  # largest error of a value, relative to the largest of its topic
+_STAMP = struct.Struct('<iI')  # behind a serialised message's 4 bytes of encapsulation
+VECTORS = ('gravity', 'coriolis', 'friction')
+
+
+def to_ns(stamp: Time) -> int:
+    """Return a stamp as ns."""
+    return int(stamp.sec) * 1_000_000_000 + int(stamp.nanosec)
+
+
+def to_stamp(ns: int) -> Time:
+    """Return ns as a stamp."""
+    return Time(sec=ns // 1_000_000_000, nanosec=ns % 1_000_000_000)
+
+
+class Arm(Node):
+    """The robot of the demo: publishes its description and states, and hears what comes back."""
+
+    def __init__(self, model: Model, text: str, rate: float):
+        super().__init__('demo_arm')
+        self.model, self.motion = model, SmoothMotion(model)
+        self.start: int | None = None
+        self.sent: dict[int, tuple[Any, Any, int]] = {}
+        self.received: dict[str, dict[int, Any]] = {name: {} for name in (*VECTORS, 'torque')}
+        self.matrices: list[Any] = []
+        self.latencies: list[float] = []
+        self.models: dict[str, int] = {}
+        self._description = self.create_publisher(String, 'robot_description', LATCHED)
+        self._description.publish(String(data=text))
+        self._states = self.create_publisher(JointState, 'joint_states', 10)
+        self._reference = self.create_publisher(JointTrajectory, 'feedforward/reference', 1)
+        self._fast = FastSubscriptions(self, self._on_error)
+        for name in VECTORS:
+            self._hear(f'dynamics/{name}', name)
+        self._hear('feedforward/torque', 'torque')
+        self._fast.add(Float64MultiArray, 'dynamics/mass_matrix', self.matrices.append, 50,
+                       raw=True)
+        self._fast.start()
+        self.create_subscription(DiagnosticArray, '/diagnostics', self._on_diagnostics, 10)
+        self._pacer = Pacer(self._tick, 1.0 / rate, self._on_error)
+
+    def _on_error(self, where: str, error: Exception) -> None:
+        if rclpy.ok():
+            self.get_logger().error(f'{where}: {type(error).__name__}: {error}')
+
+    def stop_moving(self) -> None:
+        """Publish no more states."""
+        self._pacer.stop()
+
+    def close(self) -> None:
+        """Stop all threads."""
+        self.stop_moving()
+        self._fast.stop()
+
+    def _hear(self, topic: str, name: str) -> None:
+        """Keep messages as they come, serialised: they are read when there is time."""
+        kept = self.received[name]
+
+        def callback(message: bytes) -> None:
+            now = time.perf_counter_ns()
+            stamp = _STAMP.unpack_from(message, 4)
+            key = stamp[0] * 1_000_000_000 + stamp[1]
+            kept[key] = message
+            if name == 'gravity' and key in self.sent:
+                self.latencies.append((now - self.sent[key][2]) * 1e-9)
+
+        self._fast.add(JointState, topic, callback, 50, raw=True)
+
+    def values(self, name: str, stamps: Any) -> Any:
+        """Efforts of kept messages, shape (len(stamps), n)."""
+        kept = self.received[name]
+        return np.array([deserialize_message(kept[stamp], JointState).effort for stamp in stamps])
+
+    def mass_matrices(self, which: slice = slice(None)) -> Any:
+        """Kept mass matrices, shape (k, n, n)."""
+        data = [deserialize_message(one, Float64MultiArray).data for one in self.matrices[which]]
+        return np.array(data).reshape(-1, self.model.n, self.model.n)
+
+    def _on_diagnostics(self, message: DiagnosticArray) -> None:
+        for status in message.status:
+            values = {entry.key: entry.value for entry in status.values}
+            if 'model_version' in values:
+                self.models[status.name.lstrip('/')] = int(values['model_version'])
+
+    def ready(self) -> bool:
+        """Whether both nodes have a model and answer."""
+        return (bool(self.received['gravity']) and self._reference.get_subscription_count() > 0
+                and min(self.models.get(name, 0) for name in ('dynamics', 'feedforward')) > 0)
+
+    def begin(self, seconds: float) -> Reference:
+        """Send the motion as a trajectory and start to move along it."""
+        times = np.arange(1, int(seconds * 50) + 2) / 50
+        states = [self.motion.sample(t) for t in times]
+        reference = Reference(times, *(np.array(part) for part in zip(*states, strict=True)))
+        self.start = self.get_clock().now().nanoseconds
+        message = JointTrajectory(joint_names=list(self.model.joint_names))
+        message.header.stamp = to_stamp(self.start)
+        message.points = [JointTrajectoryPoint(
+            positions=q.tolist(), velocities=qd.tolist(), accelerations=qdd.tolist(),
+            time_from_start=Duration(sec=int(t), nanosec=int(round(t % 1 * 1e9))))
+            for t, (q, qd, qdd) in zip(times, states, strict=True)]
+        for record in (*self.received.values(), self.matrices, self.latencies, self.sent):
+            record.clear()
+        self._reference.publish(message)
+        return reference
+
+    def _tick(self) -> None:
+        now = self.get_clock().now().nanoseconds
+        q, qd, _ = self.motion.sample((now - self.start) * 1e-9 if self.start else 0.0)
+        message = JointState(name=list(self.model.joint_names), position=q.tolist(),
+                             velocity=qd.tolist())
+        message.header.stamp = to_stamp(now)
+        self.sent[now] = q, qd, time.perf_counter_ns()
+        self._states.publish(message)
+
+    def table(self, elapsed: float) -> Group:
+        """Show what is on the topics now."""
+        model = self.model
+        table = Table(title=f'{model.name}: what its topics say', expand=True)
+        for column in ('joint', 'position', 'velocity', 'gravity', 'Coriolis', 'friction',
+                       'feed-forward', 'diag M'):
+            table.add_column(column, justify='left' if column == 'joint' else 'right')
+        latest = {name: self.values(name, [next(reversed(kept))])[0] if kept else None
+                  for name, kept in self.received.items()}
+        state = next(reversed(self.sent.values())) if self.sent else None
+        matrix = self.mass_matrices(slice(-1, None)) if self.matrices else None
+        for i, joint in enumerate(model.joint_names):
+            row = [joint]
+            for values in (state and state[0], state and state[1], *(
+                    latest[name] for name in ('gravity', 'coriolis', 'friction', 'torque'))):
+                row.append('' if values is None else f'{values[i]:+9.4f}')
+            row.append('' if matrix is None else f'{matrix[0, i, i]:9.4f}')
+            table.add_row(*row)
+        rates = '   '.join(f'{label} {len(kept) / max(elapsed, 1e-3):6.0f} Hz' for label, kept in (
+            ('/joint_states', self.sent), ('/dynamics/gravity', self.received['gravity']),
+            ('/dynamics/mass_matrix', self.matrices),
+            ('/feedforward/torque', self.received['torque'])))
+        recent = self.latencies[-1000:] or [float('nan')]
+        delay = (f'state to gravity: median {np.median(recent) * 1e6:.0f} us, '
+                 f'99 % {np.percentile(recent, 99) * 1e6:.0f} us')
+        units = 'rad, rad/s, N m, kg m^2 (m, m/s, N, kg for sliding joints)'
+        return Group(table, Panel(f'{elapsed:4.1f} s   {rates}\n{delay}   {units}'))
+
+
+def _errors(arm: Arm, reference: Reference) -> dict[str, tuple[int, float]]:
+    """For each topic: messages checked, and the largest error relative to its largest value."""
+    dynamics = Dynamics(arm.model)
+    found: dict[str, tuple[int, float]] = {}
+    stamps = [stamp for stamp in arm.received['gravity'] if stamp in arm.sent]
+    for name in VECTORS:
+        kept = arm.received[name]
+        both = [stamp for stamp in kept if stamp in arm.sent]
+        if not both:
+            found[name] = 0, np.inf
+            continue
+        q, qd = (np.array([arm.sent[stamp][part] for stamp in both]) for part in (0, 1))
+        expected = getattr(dynamics.terms(q, qd), name)
+        found[name] = len(both), _relative(arm.values(name, both), expected)
+    # a matrix has no stamp: it belongs to the state of the gravity message beside it
+    matrices = arm.mass_matrices()
+    expected = dynamics.mass_matrix(np.array([arm.sent[stamp][0] for stamp in stamps]))
+    count = min(len(matrices), len(expected))
+    worst = min((_relative(matrices[:count], expected[:count]),
+                 _relative(matrices[-count:], expected[-count:]))) if count else np.inf
+    found['mass_matrix'] = count, worst
+    torques = arm.received['torque']
+    if torques:
+        motion = [reference.sample((stamp - (arm.start or 0)) * 1e-9) for stamp in torques]
+        tau = dynamics.inverse_dynamics(*(np.array(part) for part in zip(*motion, strict=True)))
+        found['torque'] = len(torques), _relative(
+            arm.values('torque', torques), saturate(tau, arm.model.effort_limit)[0])
+    else:
+        found['torque'] = 0, np.inf
+    return found
+
+
+def _relative(value: Any, expected: Any) -> float:
+    return float(np.abs(value - expected).max() / max(float(np.abs(expected).max()), 1e-6))
+
+
+def run_demo(model: Model, text: str, *, seconds: float, rate: float = 1000.0,
+             picture: Path | None = None, console: Console | None = None) -> int:
+    """Run the demo; return 0 where every node lived and every value was right."""
+    console = console or Console(record=picture is not None)
+    if picture is not None or not console.is_terminal:
+        console.width = 110
+    os.environ.setdefault('ROS_AUTOMATIC_DISCOVERY_RANGE', 'LOCALHOST')
+    os.environ.setdefault('ROS_DOMAIN_ID', str(20 + os.getpid() % 80))
+    gravity = f'gravity:=[{", ".join(map(repr, model.gravity.tolist()))}]'
+    with ExitStack() as stack:
+        nodes = [stack.enter_context(NodeProcess(name, '--ros-args', '-p', gravity))
+                 for name in ('dynamics', 'feedforward')]
+        rclpy.init()
+        stack.callback(rclpy.try_shutdown)
+        sys.setswitchinterval(1e-4)  # drawing the table must not hold up the states
+        arm = Arm(model, text, rate)
+        stack.callback(arm.close)
+        executor = SingleThreadedExecutor()
+        executor.add_node(arm)
+        console.print(f'robot [bold]{model.name}[/], {model.n} joints; nodes '
+                      f'{", ".join(f"{node.name} (process {node.pid})" for node in nodes)}')
+        if not _spin(executor, 60.0, nodes, until=arm.ready):
+            console.print('[red]the nodes did not come up')
+            return _fail(console, nodes)
+        reference = arm.begin(seconds)
+        with Live(arm.table(0.0), console=console, auto_refresh=False) as live:
+            began = time.monotonic()
+            while (elapsed := time.monotonic() - began) < seconds:
+                if not _spin(executor, min(0.5, seconds - elapsed), nodes):
+                    break
+                live.update(arm.table(time.monotonic() - began),
+                            refresh=console.is_terminal)
+            elapsed = time.monotonic() - began
+        arm.stop_moving()
+        sent = len(arm.sent)
+        _spin(executor, 0.3, nodes)
+        code = _summary(console, arm, reference, nodes, sent, elapsed)
+        if picture is not None:
+            picture.write_text(console.export_svg(title='robodyn demo'))
+        return code
+
+
+def _spin(executor: Any, seconds: float, nodes: list[NodeProcess], until: Any = None) -> bool:
+    """Spin; False where a node died, or ``until`` did not come true in time."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        executor.spin_once(timeout_sec=0.05)
+        if until is not None and until():
+            return True
+        if any(node.exit_code is not None for node in nodes):
+            return False
+    return until is None
+
+
+def _summary(console: Console, arm: Arm, reference: Reference, nodes: list[NodeProcess],
+             sent: int, elapsed: float) -> int:
+    dead = [node for node in nodes if node.exit_code is not None]
+    errors = _errors(arm, reference)
+    table = Table(title=f'{elapsed:.1f} s: {sent} states sent at {sent / elapsed:.0f} Hz')
+    for column in ('topic', 'messages', 'rate', 'largest relative error against the core'):
+        table.add_column(column, justify='left' if column == 'topic' else 'right')
+    good = not dead
+    for name, (count, error) in errors.items():
+        right = error <= TOLERANCE
+        good = good and right
+        topic = f'/feedforward/{name}' if name == 'torque' else f'/dynamics/{name}'
+        table.add_row(topic, str(count), f'{count / elapsed:.0f} Hz',
+                      f'[{"green" if right else "red"}]{error:.1e}')
+    console.print(table)
+    if arm.latencies:
+        late = np.array(arm.latencies) * 1e6
+        console.print(f'state to gravity: median {np.median(late):.0f} us, 99 % '
+                      f'{np.percentile(late, 99):.0f} us, largest {late.max():.0f} us')
+    lost = len(arm.sent.keys() - arm.received['gravity'].keys())
+    console.print(f'{lost} of {sent} states without an answer')
+    if dead:
+        return _fail(console, dead)
+    console.print('[green]every value agrees with the core' if good else
+                  f'[red]a value is off by more than {TOLERANCE:g}')
+    return 0 if good else 1
+
+
+def _fail(console: Console, nodes: list[NodeProcess]) -> int:
+    for node in nodes:
+        console.print(f'node {node.name}: exit code {node.exit_code}; its log:')
+        console.print(node.log()[-3000:], markup=False)
+    return 1

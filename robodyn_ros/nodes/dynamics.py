@@ -1,0 +1,189 @@
+"""The node `dynamics`: joint states in, the terms of the equations of motion out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from geometry_msgs.msg import WrenchStamped
+from rclpy.qos import QoSProfile, ReliabilityPolicy
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Float64MultiArray, MultiArrayDimension
+
+from robodyn_interfaces.msg import DynamicsTerms
+from robodyn_ros.nodes.base import DynamicsNode, run
+from robodyn_ros.nodes.joint_states import StateError, StateReader
+from robodyn_ros.nodes.model_keeper import Running
+from robodyn_ros.nodes.parameters import declare
+
+SENSOR_DATA = QoSProfile(depth=50, reliability=ReliabilityPolicy.BEST_EFFORT)
+
+
+def matrix_message(names: int, labels: tuple[str, str]) -> Float64MultiArray:
+    """A square matrix, row-major, with labelled dimensions, ready to be filled."""
+    message = Float64MultiArray()
+    message.layout.dim = [MultiArrayDimension(label=labels[0], size=names, stride=names * names),
+                          MultiArrayDimension(label=labels[1], size=names, stride=names)]
+    message.data = [0.0] * (names * names)
+    return message
+
+
+def view(array: Any) -> np.ndarray:
+    """NumPy's view of a message's double array: writing to it fills the message."""
+    return np.frombuffer(array, dtype=np.float64)
+
+
+class Outputs:
+    """Messages of one model, made once and filled for every state."""
+
+    def __init__(self, running: Running, frame: str):
+        model, n = running.model, running.model.n
+        self.running, self.reader = running, StateReader(model)
+        names = list(model.joint_names)
+        self.vectors, self.views = {}, {}
+        for term in ('gravity', 'coriolis', 'friction'):
+            message = JointState(name=names, effort=[0.0] * n)
+            self.vectors[term], self.views[term] = message, view(message.effort)
+        self.mass_matrix = matrix_message(n, ('row', 'column'))
+        self.coriolis_matrix = matrix_message(n, ('row', 'column'))
+        self.views['mass_matrix'] = view(self.mass_matrix.data)
+        self.views['coriolis_matrix'] = view(self.coriolis_matrix.data)
+        self.wrench = WrenchStamped()
+        self.wrench.header.frame_id = frame
+        zeros = [0.0] * n
+        row = [model.body_joints.index(name) for name in names]
+        self.terms = DynamicsTerms(
+            name=names, position=zeros, velocity=zeros, gravity=zeros, coriolis=zeros,
+            friction=zeros, mass_matrix=[0.0] * (n * n),
+            rotor_inertia=[float(model.armature[i]) for i in row],
+            rotor_model=running.rotor_model,
+            friction_modelled=bool(model.link_friction.any() or model.motor_friction.any()),
+            payload_mass=float(running.payload.mass) if running.payload else 0.0,
+            model_version=running.version)
+        self.term_views = {field: view(getattr(self.terms, field)) for field in (
+            'position', 'velocity', 'gravity', 'coriolis', 'friction', 'mass_matrix')}
+
+
+class DynamicsPublisher(DynamicsNode):
+    """Publishes gravity, Coriolis, friction, mass matrix and base wrench for every joint state.
+
+    Only what has subscribers is computed.
+    """
+
+    kernels = ('terms', 'wrenches')
+
+    def __init__(self, **options: Any):
+        self._outputs: Outputs | None = None
+        super().__init__('dynamics', **options)
+
+    def declare_parameters_of_node(self) -> None:
+        """Declare the node's own parameters."""
+        declare(self, 'publish_coriolis_matrix', False,
+                'offer ~/coriolis_matrix, the Christoffel matrix C(q, qd)')
+        declare(self, 'base_wrench_acceleration', 'zero',
+                "accelerations of ~/base_wrench: 'zero', or 'effort': from the measured efforts")
+
+    def take_parameters(self, changes: dict[str, Any]) -> str | None:
+        """Take changed parameters."""
+        source = changes.get('base_wrench_acceleration', 'zero')
+        if source not in ('zero', 'effort'):
+            return f"base_wrench_acceleration is {source!r}; valid: 'zero', 'effort'"
+        return None
+
+    def set_up(self) -> None:
+        """Create publishers and the subscription."""
+        self._publishers_of = {}
+        for topic, message in (('gravity', JointState), ('coriolis', JointState),
+                               ('friction', JointState), ('mass_matrix', Float64MultiArray),
+                               ('coriolis_matrix', Float64MultiArray), ('terms', DynamicsTerms),
+                               ('base_wrench', WrenchStamped)):
+            self._publishers_of[topic] = self.keep(
+                self.create_publisher, self.destroy_publisher, message, f'~/{topic}', 10)
+        self.listen((JointState, 'joint_states', self._on_state, SENSOR_DATA))
+
+    def on_model(self, running: Running) -> None:
+        """Make messages for the new model; the next state uses them."""
+        children = {joint.child for joint in running.model.description.joints}
+        root = next(link.name for link in running.model.description.links
+                    if link.name not in children)
+        self._outputs = Outputs(running, root)
+
+    def _on_state(self, message: JointState) -> None:
+        outputs = self._outputs
+        if not self.active:
+            return
+        if outputs is None:
+            self.warn('no_model', 'joint_states arrive, but no robot_description')
+            return
+        wanted = {topic for topic, publisher in self._publishers_of.items()
+                  if publisher.get_subscription_count()}
+        try:
+            q, qd, effort = outputs.reader.read(message)
+        except StateError as error:
+            self.warn(error.kind, f'joint_states: {error}')
+            return
+        self.counts['states'] += 1
+        if wanted:
+            self._publish(outputs, wanted, message.header, q, qd, effort)
+
+    def _publish(self, outputs: Outputs, wanted: set[str], header: Any, q: Any, qd: Any,
+                 effort: Any) -> None:
+        dynamics, views = outputs.running.dynamics, outputs.views
+        if qd is None:
+            without = wanted - {'gravity', 'mass_matrix'}
+            if without:
+                self.warn('no_velocity', 'joint_states have no velocities: '
+                                         f'{", ".join(sorted(without))} not published')
+            qd, wanted = np.zeros_like(q), wanted & {'gravity', 'mass_matrix'}
+        terms = dynamics.terms(q, qd)
+        if not np.isfinite(terms.coriolis.sum() + terms.mass_matrix.sum()):
+            self.warn('not_finite', 'the terms of this state are not finite: nothing is published')
+            return
+        for topic in ('gravity', 'coriolis', 'friction'):
+            if topic in wanted:
+                views[topic][:] = getattr(terms, topic)
+                outputs.vectors[topic].header = header
+                self._publishers_of[topic].publish(outputs.vectors[topic])
+        if 'mass_matrix' in wanted:
+            views['mass_matrix'][:] = terms.mass_matrix.ravel()
+            self._publishers_of['mass_matrix'].publish(outputs.mass_matrix)
+        if 'terms' in wanted:
+            for field, value in (('position', q), ('velocity', qd), ('gravity', terms.gravity),
+                                 ('coriolis', terms.coriolis), ('friction', terms.friction),
+                                 ('mass_matrix', terms.mass_matrix.ravel())):
+                outputs.term_views[field][:] = value
+            outputs.terms.header = header
+            self._publishers_of['terms'].publish(outputs.terms)
+        if 'coriolis_matrix' in wanted and self.get_parameter('publish_coriolis_matrix').value:
+            views['coriolis_matrix'][:] = dynamics.coriolis_matrix(q, qd).ravel()
+            self._publishers_of['coriolis_matrix'].publish(outputs.coriolis_matrix)
+        if 'base_wrench' in wanted:
+            self._publish_base_wrench(outputs, header, q, qd, effort)
+
+    def _publish_base_wrench(self, outputs: Outputs, header: Any, q: Any, qd: Any,
+                             effort: Any) -> None:
+        dynamics = outputs.running.dynamics
+        qdd = np.zeros_like(q)
+        if self.get_parameter('base_wrench_acceleration').value == 'effort':
+            if effort is None or not np.isfinite(effort).all():
+                self.warn('no_effort', 'base_wrench needs the efforts of joint_states')
+                return
+            qdd = dynamics.forward_dynamics(q, qd, effort)
+        wrench = dynamics.base_wrench(q, qd, qdd)
+        if not np.isfinite(wrench).all():
+            self.warn('not_finite', 'the base wrench of this state is not finite')
+            return
+        message = outputs.wrench
+        message.header.stamp = header.stamp
+        force, torque = message.wrench.force, message.wrench.torque
+        force.x, force.y, force.z, torque.x, torque.y, torque.z = map(float, wrench)
+        self._publishers_of['base_wrench'].publish(message)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the node."""
+    run(DynamicsPublisher, arguments)
+
+
+if __name__ == '__main__':
+    main()

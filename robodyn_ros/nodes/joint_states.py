@@ -1,0 +1,83 @@
+"""JointState -> arrays in the model's order, or the reason why not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from robodyn_ros.description import Array
+from robodyn_ros.model import Model
+
+
+class StateError(Exception):
+    """A joint state that cannot be used.
+
+    Attributes
+    ----------
+    kind : str
+        For counting: ``missing_joint``, ``wrong_length``, ``not_finite``, ``time_jump``.
+    """
+
+    def __init__(self, kind: str, text: str):
+        self.kind = kind
+        super().__init__(text)
+
+
+class StateReader:
+    """Reads joint states for one model; joints in any order, others ignored."""
+
+    def __init__(self, model: Model):
+        self._names = model.joint_names
+        self._seen: list[str] | None = None
+        self._pick: Any = None
+        self._last = -1
+
+    def read(self, message: Any) -> tuple[Array, Array | None, Array | None]:
+        """Return q, qd and measured torque, shape (n,) each; None where the message has none.
+
+        Raises
+        ------
+        StateError
+            Names the joint or field at fault.
+        """
+        stamp = message.header.stamp
+        now = stamp.sec * 1_000_000_000 + stamp.nanosec
+        if now < self._last:
+            back, self._last = (self._last - now) * 1e-9, now
+            raise StateError('time_jump', f'stamp jumped back by {back:.3f} s')
+        self._last = now
+        names = message.name
+        if names != self._seen:
+            self._learn(names)
+        count = len(names)
+        position = self._take(message.position, count, 'position')
+        if position is None:
+            raise StateError('wrong_length', f'position has 0 numbers for {count} names')
+        return (position, self._take(message.velocity, count, 'velocity'),
+                self._take(message.effort, count, 'effort', finite=False))
+
+    def _learn(self, names: list[str]) -> None:
+        missing = [name for name in self._names if name not in names]
+        if missing:
+            raise StateError('missing_joint', f'joints {", ".join(map(repr, missing[:5]))} are '
+                                              f'missing; it has {", ".join(names[:20])}')
+        twice = {name for name in self._names if list(names).count(name) > 1}
+        if twice:
+            raise StateError('missing_joint', f'joint {sorted(twice)[0]!r} is named twice')
+        pick = [list(names).index(name) for name in self._names]
+        self._pick = None if pick == list(range(len(names))) else np.array(pick)
+        self._seen = list(names)
+
+    def _take(self, values: Any, count: int, field: str, finite: bool = True) -> Array | None:
+        if not len(values):
+            return None
+        if len(values) != count:
+            raise StateError('wrong_length',
+                             f'{field} has {len(values)} numbers for {count} names')
+        array = np.array(values) if self._pick is None else np.frombuffer(values)[self._pick]
+        # a sum is finite exactly if no number is nan or inf (or they overflow, no joint state)
+        if finite and not np.isfinite(array.sum()):
+            bad = self._names[int(np.flatnonzero(~np.isfinite(array))[0])]
+            raise StateError('not_finite', f'{field} of joint {bad!r} is not finite')
+        return array

@@ -1,0 +1,137 @@
+"""Keeps the running model: swaps in another as a whole, or keeps the old one and says why."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from robodyn_ros.description import RobotDescription
+from robodyn_ros.dynamics import Dynamics
+from robodyn_ros.errors import RobodynError, UnknownNameError
+from robodyn_ros.model import Model, build_model
+from robodyn_ros.urdf import parse_urdf
+
+
+@dataclass(frozen=True)
+class Payload:
+    """What is fixed to a link besides what the description says."""
+
+    link: str
+    mass: float
+    com: ArrayLike
+    inertia: ArrayLike
+
+
+@dataclass(frozen=True, eq=False)
+class Running:
+    """One version of the model; never changed, only replaced.
+
+    Attributes
+    ----------
+    version : int
+        Counts up with every replacement.
+    rotor_model : str
+        ``none``, ``armature`` or ``full``.
+    """
+
+    version: int
+    model: Model
+    dynamics: Dynamics
+    text: str
+    payload: Payload | None
+
+    @property
+    def rotor_model(self) -> str:
+        """What the inertia of rotors is in."""
+        if np.isfinite(self.model.spin_axis[:, 0]).any():
+            return 'full'
+        return 'armature' if self.model.armature.any() else 'none'
+
+
+class ModelKeeper:
+    """Builds and compiles models off the executor's thread and swaps them in atomically.
+
+    Parameters
+    ----------
+    kernels : sequence of str
+        Methods of `Dynamics` to compile before a model is put to use.
+    report : callable
+        ``report(level, text)`` with level 'info', 'warning' or 'error'.
+    on_swap : callable
+        Called with the new `Running`.
+    """
+
+    def __init__(self, kernels: tuple[str, ...], report: Callable[[str, str], None],
+                 on_swap: Callable[[Running], None]):
+        self._kernels, self._report, self._on_swap = kernels, report, on_swap
+        self._lock = threading.Lock()
+        self.running: Running | None = None
+        self.refused = 0
+
+    def describe(self, text: str, options: Mapping[str, Any]) -> bool:
+        """Take a robot description; keep the old model where it is bad."""
+        def build() -> tuple[Model, Payload | None]:
+            model = _model(parse_urdf(text, motors=options['motors']), options)
+            payload = self.running.payload if self.running else None
+            if payload is not None and payload.link not in model.link_frames:
+                self._report('warning', f'payload on {payload.link!r} is dropped: the new '
+                                        'description has no such link')
+                payload = None
+            return model, payload
+
+        return self._swap('robot_description', text, build, options) is None
+
+    def set_payload(self, payload: Payload, options: Mapping[str, Any]) -> str | None:
+        """Replace the payload; return None, or why not."""
+        running = self.running
+        if running is None:
+            return 'there is no robot_description yet'
+
+        def build() -> tuple[Model, Payload | None]:
+            if payload.link not in running.model.link_frames:
+                raise UnknownNameError('link', payload.link, running.model.link_frames)
+            base = _model(running.model.description, options)
+            _loaded(base, payload)
+            return base, payload if payload.mass else None
+
+        return self._swap('payload', running.text, build, options)
+
+    def _swap(self, what: str, text: str,
+              build: Callable[[], tuple[Model, Payload | None]],
+              options: Mapping[str, Any]) -> str | None:
+        with self._lock:
+            try:
+                model, payload = build()
+                model = _loaded(model, payload)
+                dynamics = Dynamics(model, friction_width=options['friction_width'])
+                dynamics.warm_up(*self._kernels)
+            except RobodynError as error:
+                self.refused += 1
+                kept = 'the old model keeps running' if self.running else 'there is no model yet'
+                self._report('error', f'{what} refused: {error}; {kept}')
+                return str(error)
+            except Exception as error:  # never let a message stop the node
+                self.refused += 1
+                self._report('error', f'{what} refused: {type(error).__name__}: {error}')
+                return f'{type(error).__name__}: {error}'
+            version = self.running.version + 1 if self.running else 1
+            self.running = Running(version, model, dynamics, text, payload)
+            self._on_swap(self.running)
+            return None
+
+
+def _model(description: RobotDescription, options: Mapping[str, Any]) -> Model:
+    return build_model(description, gravity=options['gravity'],
+                       locked_joints=options['locked_joints'],
+                       rotor_model=options['rotor_model'])
+
+
+def _loaded(model: Model, payload: Payload | None) -> Model:
+    if payload is None:
+        return model
+    return model.with_payload(payload.link, payload.mass, payload.com, payload.inertia)

@@ -1,0 +1,71 @@
+"""Parameters with descriptors, declared in one line each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rcl_interfaces.msg import (
+    FloatingPointRange,
+    IntegerRange,
+    ParameterDescriptor,
+    SetParametersResult,
+)
+from rclpy.node import Node
+from rclpy.parameter import Parameter
+
+MODEL_PARAMETERS: tuple[tuple[str, Any, str], ...] = (
+    ('robot_description', '', 'URDF text; empty: wait for the topic robot_description'),
+    ('motors_file', '', 'YAML with motor data (docs/conventions.md); empty: none'),
+    ('rotor_model', 'auto', 'auto, full (coupling and gyroscopic terms) or armature'),
+    ('gravity', [0.0, 0.0, -9.80665], 'gravitational acceleration in the root frame, m/s^2'),
+    ('locked_joints', [''], 'joints that are held and lumped; at locked_positions'),
+    ('locked_positions', [0.0], 'position of each of locked_joints, rad or m'),
+    ('friction_width', 0.0, 'width of the smooth sign of Coulomb friction, rad/s; 0: the sign'),
+)
+
+
+def declare(node: Node, name: str, default: Any, description: str, *,
+            range_: tuple[float, float] | None = None, read_only: bool = False) -> Any:
+    """Declare a parameter and return its value."""
+    descriptor = ParameterDescriptor(description=description, read_only=read_only)
+    if range_ is not None and isinstance(default, float):
+        descriptor.floating_point_range = [FloatingPointRange(from_value=range_[0],
+                                                              to_value=range_[1])]
+    elif range_ is not None:
+        descriptor.integer_range = [IntegerRange(from_value=int(range_[0]),
+                                                 to_value=int(range_[1]))]
+    if not node.has_parameter(name):
+        node.declare_parameter(name, default, descriptor)
+    return node.get_parameter(name).value
+
+
+def declare_model_parameters(node: Node) -> None:
+    """Declare what the model is built from; all of it can be changed at run time."""
+    for name, default, description in MODEL_PARAMETERS:
+        declare(node, name, default, description,
+                range_=(0.0, 10.0) if name == 'friction_width' else None)
+
+
+def model_options(node: Node, changes: list[Parameter] | None = None) -> dict[str, Any]:
+    """Return keyword arguments of `load_model` and `Dynamics` from the parameters."""
+    values = {name: node.get_parameter(name).value for name, *_ in MODEL_PARAMETERS}
+    values.update({p.name: p.value for p in changes or [] if p.name in values})
+    names = [name for name in values['locked_joints'] if name]
+    rotor_model = values['rotor_model']
+    return {
+        'gravity': tuple(values['gravity']),
+        'motors': values['motors_file'] or None,
+        'rotor_model': None if rotor_model == 'auto' else rotor_model,
+        'locked_joints': dict(zip(names, values['locked_positions'], strict=False)),
+        'friction_width': values['friction_width'],
+    }
+
+
+def accepted() -> SetParametersResult:
+    """A change that is taken."""
+    return SetParametersResult(successful=True)
+
+
+def refused(reason: object) -> SetParametersResult:
+    """A change that is not taken, and why."""
+    return SetParametersResult(successful=False, reason=str(reason))

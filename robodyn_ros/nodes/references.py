@@ -1,0 +1,73 @@
+"""JointTrajectory -> `Reference` in the model's order, and back with efforts."""
+
+from __future__ import annotations
+
+import copy
+
+import numpy as np
+from trajectory_msgs.msg import JointTrajectory
+
+from robodyn_ros.control import Reference, saturate
+from robodyn_ros.description import Array
+from robodyn_ros.dynamics import Dynamics
+from robodyn_ros.errors import ShapeError, UnknownNameError, ValueRangeError
+from robodyn_ros.model import Model
+
+
+def read_reference(message: JointTrajectory, model: Model) -> Reference:
+    """Return the reference of a trajectory.
+
+    Raises
+    ------
+    RobodynError
+        Unknown, missing or repeated joints; no points; points without velocities or accelerations;
+        numbers that are not finite; times that do not increase.
+    """
+    names = list(message.joint_names)
+    for name in names:
+        if name not in model.joint_names:
+            raise UnknownNameError('joint in the reference', name, model.joint_names)
+    missing = [name for name in model.joint_names if name not in names]
+    if missing or len(set(names)) < len(names):
+        raise ShapeError('joint_names', f'{names}', f'each of {list(model.joint_names)} once')
+    if not message.points:
+        raise ShapeError('reference', '0 points', 'at least one point')
+    pick = [names.index(name) for name in model.joint_names]
+    columns = []
+    for field in ('positions', 'velocities', 'accelerations'):
+        rows = []
+        for i, point in enumerate(message.points):
+            values = getattr(point, field)
+            if len(values) != len(names):
+                raise ShapeError(f'point {i} of the reference',
+                                 f'{len(values)} {field} for {len(names)} joints',
+                                 'positions, velocities and accelerations of every joint')
+            rows.append(np.array(values)[pick])
+        columns.append(np.array(rows))
+        if not np.isfinite(columns[-1]).all():
+            point, joint = np.argwhere(~np.isfinite(columns[-1]))[0]
+            raise ValueRangeError(f'{field} of joint {model.joint_names[joint]!r} in point {point}',
+                                  columns[-1][point, joint], 'finite numbers')
+    times = [p.time_from_start.sec + 1e-9 * p.time_from_start.nanosec for p in message.points]
+    return Reference(times, *columns)
+
+
+def with_effort(message: JointTrajectory, reference: Reference, dynamics: Dynamics,
+                ) -> tuple[JointTrajectory, Array]:
+    """Return the same trajectory with the efforts of inverse dynamics, and which joints saturate.
+
+    Raises
+    ------
+    ValueRangeError
+        The torques are not finite.
+    """
+    model = dynamics.model
+    tau = dynamics.inverse_dynamics(reference.q, reference.qd, reference.qdd)
+    if not np.isfinite(tau).all():
+        raise ValueRangeError('torque of the reference', 'not finite', 'a moderate motion')
+    tau, over = saturate(tau, model.effort_limit)
+    back = [model.joint_names.index(name) for name in message.joint_names]
+    filled = copy.deepcopy(message)
+    for point, row in zip(filled.points, tau, strict=True):
+        point.effort = row[back].tolist()
+    return filled, over
