@@ -1,11 +1,12 @@
 """Starts the node `dynamics` for a robot: `ros2 launch robodyn_ros dynamics.launch.py urdf:=arm.urdf`."""
 
-from launch import LaunchDescription
 from launch.actions import DeclareLaunchArgument
 from launch.substitutions import Command, LaunchConfiguration, PathJoinSubstitution
 from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterValue
 from launch_ros.substitutions import FindPackageShare
+
+from launch import LaunchDescription
 
 CONFIG = PathJoinSubstitution([FindPackageShare('robodyn_ros'), 'config', 'dynamics.yaml'])
 

@@ -53,7 +53,7 @@ class DynamicsNode(LifecycleNode):
         declare_model_parameters(self)
         self.declare_parameters_of_node()
         self.keeper = ModelKeeper(self.kernels, self.report, self._swapped)
-        self._guard: Any = None
+        self._arrived: str | None = None
         self.add_on_set_parameters_callback(self._on_parameters)
         self._made: list[Callable[[], Any]] = []
 
@@ -185,9 +185,9 @@ class DynamicsNode(LifecycleNode):
     # the model ---------------------------------------------------------------------------------------
 
     def _on_description(self, message: String) -> None:
-        running = self.keeper.running
-        if running is not None and running.text == message.data:
+        if message.data == self._arrived:  # sent again: there is nothing new in it
             return
+        self._arrived = message.data
         self.report('info', f'robot_description arrived ({len(message.data)} characters)')
         options = model_options(self)
         self._in_background(lambda: self.keeper.describe(message.data, options))

@@ -1,0 +1,146 @@
+"""A test's view of the ROS graph: publish, collect, call, wait."""
+
+from __future__ import annotations
+
+import os
+import time
+
+# before rclpy is imported anywhere: tests hear no one but themselves
+os.environ['ROS_AUTOMATIC_DISCOVERY_RANGE'] = 'LOCALHOST'
+os.environ['ROS_DOMAIN_ID'] = str(100 + os.getpid() % 100)
+
+import rclpy
+from builtin_interfaces.msg import Duration, Time
+from diagnostic_msgs.msg import DiagnosticArray
+from lifecycle_msgs.srv import ChangeState, GetState
+from rcl_interfaces.srv import DescribeParameters, GetParameters, SetParameters
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.parameter import Parameter
+from rclpy.qos import DurabilityPolicy, QoSProfile
+from sensor_msgs.msg import JointState
+from std_msgs.msg import String
+from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
+
+LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+
+
+class World:
+    """One rclpy node of the test."""
+
+    def __init__(self):
+        self.context = rclpy.Context()
+        rclpy.init(context=self.context)
+        self.node = rclpy.create_node('test', context=self.context)
+        self.executor = SingleThreadedExecutor(context=self.context)
+        self.executor.add_node(self.node)
+        self.diagnostics = {}
+        self.node.create_subscription(DiagnosticArray, '/diagnostics', self._on_diagnostics, 10)
+        self._publishers, self._last_ns = {}, 0
+
+    def close(self):
+        self.executor.shutdown()
+        rclpy.shutdown(context=self.context)
+
+    def _on_diagnostics(self, message):
+        for status in message.status:
+            values = {entry.key: entry.value for entry in status.values}
+            self.diagnostics[status.name.lstrip('/')] = values | {'message': status.message}
+
+    def publish(self, kind, topic, message, qos=10):
+        if topic not in self._publishers:
+            self._publishers[topic] = self.node.create_publisher(kind, topic, qos)
+            publisher = self._publishers[topic]
+            if qos is not LATCHED:
+                self.wait(lambda: publisher.get_subscription_count() > 0, f'a listener of {topic}')
+                self.spin(0.3)  # the listener must have matched as well: best effort has no memory
+        self._publishers[topic].publish(message)
+
+    def collect(self, kind, topic):
+        messages = []
+        self.node.create_subscription(kind, topic, messages.append, 50)
+        self.wait(lambda: self.node.count_publishers(topic) > 0, f'a publisher of {topic}')
+        return messages
+
+    def spin(self, seconds):
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            self.executor.spin_once(timeout_sec=0.02)
+
+    def wait(self, condition, what, timeout=20.0):
+        end = time.monotonic() + timeout
+        while time.monotonic() < end:
+            if condition():
+                return
+            self.executor.spin_once(timeout_sec=0.02)
+        raise AssertionError(f'waited {timeout} s for {what}')
+
+    def call(self, kind, service, request, timeout=20.0):
+        client = self.node.create_client(kind, service)
+        assert client.wait_for_service(timeout), service
+        future = client.call_async(request)
+        self.wait(future.done, f'an answer of {service}', timeout)
+        self.node.destroy_client(client)
+        return future.result()
+
+    # the usual messages ---------------------------------------------------------------------
+
+    def describe(self, text):
+        self.publish(String, 'robot_description', String(data=text), LATCHED)
+
+    def now(self):
+        return self.node.get_clock().now().nanoseconds
+
+    def state(self, names, position, velocity=(), effort=(), ns=None):
+        message = JointState(name=list(names), position=[float(x) for x in position],
+                             velocity=[float(x) for x in velocity],
+                             effort=[float(x) for x in effort])
+        ns = self.now() if ns is None else ns
+        message.header.stamp = Time(sec=ns // 10**9, nanosec=ns % 10**9)
+        self.publish(JointState, 'joint_states', message)
+        return ns
+
+    def count(self, node, key):
+        return int(self.diagnostics.get(node, {}).get(key, 0))
+
+    def wait_for_model(self, node, version=1):
+        self.wait(lambda: self.count(node, 'model_version') >= version, f'model of {node}')
+
+    def set_parameter(self, node, name, value):
+        request = SetParameters.Request(
+            parameters=[Parameter(name, value=value).to_parameter_msg()])
+        return self.call(SetParameters, f'{node}/set_parameters', request).results[0]
+
+    def parameters(self, node, names):
+        values = self.call(GetParameters, f'{node}/get_parameters',
+                           GetParameters.Request(names=names)).values
+        descriptors = self.call(DescribeParameters, f'{node}/describe_parameters',
+                                DescribeParameters.Request(names=names)).descriptors
+        return values, descriptors
+
+    def transition(self, node, identifier):
+        request = ChangeState.Request()
+        request.transition.id = identifier
+        return self.call(ChangeState, f'{node}/change_state', request).success
+
+    def lifecycle(self, node):
+        return self.call(GetState, f'{node}/get_state', GetState.Request()).current_state.label
+
+
+def trajectory(names, points, start_ns=0):
+    """Points are (time, q, qd, qdd); None leaves a field empty."""
+    message = JointTrajectory(joint_names=list(names))
+    message.header.stamp = Time(sec=start_ns // 10**9, nanosec=start_ns % 10**9)
+    for when, *fields in points:
+        q, qd, qdd = ([] if field is None else [float(x) for x in field] for field in fields)
+        message.points.append(JointTrajectoryPoint(
+            positions=q, velocities=qd, accelerations=qdd,
+            time_from_start=Duration(sec=int(when), nanosec=round(when % 1 * 1e9))))
+    return message
+
+
+def of(messages, ns):
+    """The message with this stamp, or None."""
+    for message in messages:
+        if message.header.stamp.sec * 10**9 + message.header.stamp.nanosec == ns:
+            return message
+    return None

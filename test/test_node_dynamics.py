@@ -1,0 +1,260 @@
+"""The node `dynamics`, a real process, on real topics."""
+
+import numpy as np
+import pytest
+
+rclpy = pytest.importorskip('rclpy', reason='ROS 2 is not set up')
+from geometry_msgs.msg import WrenchStamped  # noqa: E402
+from lifecycle_msgs.msg import Transition  # noqa: E402
+from oracle import Oracle  # noqa: E402
+from robots import PANDA_URDF, joint, link, planar_2r, robot  # noqa: E402
+from ros_world import World, of  # noqa: E402
+from sensor_msgs.msg import JointState  # noqa: E402
+from std_msgs.msg import Float64MultiArray  # noqa: E402
+
+import robodyn_ros as rd  # noqa: E402
+from robodyn_interfaces.msg import DynamicsTerms  # noqa: E402
+from robodyn_interfaces.srv import SetPayload  # noqa: E402
+from robodyn_ros.nodes.processes import NodeProcess  # noqa: E402
+
+TEXT = PANDA_URDF.read_text()
+
+
+@pytest.fixture
+def world():
+    world = World()
+    yield world
+    world.close()
+
+
+@pytest.fixture
+def node(world):
+    with NodeProcess('dynamics') as process:
+        yield process
+        assert process.exit_code is None, process.log()
+
+
+@pytest.fixture
+def panda(world, node):
+    world.describe(TEXT)
+    world.wait_for_model('dynamics')
+    return rd.load_model(TEXT)
+
+
+def answer(world, messages, names, q, qd, **options):
+    """Send a state until the answer to it comes (best effort may lose the first)."""
+    for _ in range(20):
+        ns = world.state(names, q, qd, **options)
+        try:
+            world.wait(lambda ns=ns: of(messages, ns) is not None, 'an answer', 1.0)
+        except AssertionError:
+            continue
+        return of(messages, ns)
+    raise AssertionError('no answer')
+
+
+def test_topics_equal_pinocchio(world, panda, rng):
+    oracle = Oracle(panda, TEXT)
+    topics = {name: world.collect(JointState, f'/dynamics/{name}')
+              for name in ('gravity', 'coriolis', 'friction')}
+    matrices = world.collect(Float64MultiArray, '/dynamics/mass_matrix')
+    terms = world.collect(DynamicsTerms, '/dynamics/terms')
+    # any order, and a joint that is not the robot's
+    order = rng.permutation(panda.n)
+    names = [panda.joint_names[i] for i in order] + ['gripper_led']
+    for _ in range(5):
+        q, qd = rng.uniform(-1, 1, (2, panda.n))
+        matrices.clear()
+        message = answer(world, terms, names, [*q[order], 7.0], [*qd[order], 7.0])
+        world.wait(lambda: matrices, 'a mass matrix')
+        mass = oracle.mass_matrix(q)
+        np.testing.assert_allclose(np.array(message.mass_matrix).reshape(mass.shape), mass,
+                                   atol=1e-9 * mass.max())
+        np.testing.assert_allclose(message.gravity, oracle.gravity(q), atol=1e-9 * 30)
+        np.testing.assert_allclose(message.coriolis, oracle.coriolis(q, qd), atol=1e-9 * 30)
+        stamp = message.header.stamp.sec * 10**9 + message.header.stamp.nanosec
+        for name, messages in topics.items():
+            world.wait(lambda m=messages, s=stamp: of(m, s) is not None, name)
+            np.testing.assert_allclose(of(messages, stamp).effort, getattr(message, name))
+            assert of(messages, stamp).name == list(panda.joint_names)
+        layout = matrices[-1].layout.dim
+        assert [(d.label, d.size, d.stride) for d in layout] == [
+            ('row', panda.n, panda.n**2), ('column', panda.n, panda.n)]
+        np.testing.assert_allclose(matrices[-1].data, message.mass_matrix)
+    assert message.rotor_model == 'none' and message.friction_modelled
+    assert message.model_version == 1 and message.payload_mass == 0
+
+
+def test_fields_may_be_empty(world, panda):
+    gravity = world.collect(JointState, '/dynamics/gravity')
+    coriolis = world.collect(JointState, '/dynamics/coriolis')
+    q = np.full(panda.n, 0.3)
+    message = answer(world, gravity, panda.joint_names, q, [])
+    np.testing.assert_allclose(message.effort, rd.Dynamics(panda).gravity(q), atol=1e-12)
+    world.wait(lambda: world.count('dynamics', 'no_velocity') > 0, 'a count of no_velocity')
+    assert not coriolis
+
+
+def test_bad_states_are_counted_and_answered_by_nothing(world, node, panda):
+    terms = world.collect(DynamicsTerms, '/dynamics/terms')
+    names, zeros = list(panda.joint_names), [0.0] * panda.n
+    answer(world, terms, names, zeros, zeros)
+    terms.clear()
+    later = world.now() + 10**9
+    bad = {
+        'missing_joint': (names[:-1], zeros[:-1], zeros[:-1]),
+        'wrong_length': (names, zeros[:-1], zeros),
+        'not_finite': (names, [np.nan, *zeros[1:]], zeros),
+    }
+    for kind, (who, q, qd) in bad.items():
+        world.state(who, q, qd)
+        world.wait(lambda kind=kind: world.count('dynamics', kind) == 1, kind)
+    world.state(names, zeros, [np.inf, *zeros[1:]])
+    world.state([*names[:-1], names[0]], zeros, zeros)
+    world.wait(lambda: world.count('dynamics', 'not_finite') == 2
+               and world.count('dynamics', 'missing_joint') == 2, 'two more')
+    assert not terms
+    # a jump back in time is dropped and counted; what follows is answered again
+    answer(world, terms, names, zeros, zeros, ns=later)
+    world.state(names, zeros, zeros, ns=later - 5 * 10**8)
+    world.wait(lambda: world.count('dynamics', 'time_jump') == 1, 'time_jump')
+    assert of(terms, later - 5 * 10**8) is None
+    world.state(names, zeros, zeros, ns=later - 4 * 10**8)
+    world.wait(lambda: of(terms, later - 4 * 10**8) is not None, 'the clock to be followed')
+    log = node.log()
+    assert f'{names[-1]!r} are missing' in log and 'position of joint' in log
+    assert 'position has 7 numbers for 8 names' in log
+
+
+BAD_DESCRIPTIONS = {
+    'empty': '',
+    'no XML': 'robot',
+    'not well-formed': '<robot name="r"><link name="a"></robot>',
+    'no moving joint': robot(link('a', 1.0)),
+    'no inertial': robot(link('a'), link('b'), joint('j', 'revolute', 'a', 'b')),
+    'nan': robot(link('a', 1.0), link('b', float('nan')), joint('j', 'revolute', 'a', 'b')),
+    'negative mass': robot(link('a', 1.0), link('b', -1.0), joint('j', 'revolute', 'a', 'b')),
+    'entities': '<!DOCTYPE r [<!ENTITY a "aaaa">]><robot name="&a;"/>',
+}
+
+
+def test_description_swaps_and_bad_ones_are_refused(world, node, panda):
+    terms = world.collect(DynamicsTerms, '/dynamics/terms')
+    zeros = [0.0] * panda.n
+    for i, text in enumerate(BAD_DESCRIPTIONS.values(), 1):
+        world.describe(text)
+        world.wait(lambda i=i: world.count('dynamics', 'models_refused') == i, text[:40])
+        answer(world, terms, panda.joint_names, zeros, zeros)  # the old one keeps running
+    log = node.log()
+    assert 'the old model keeps running' in log and "link 'b'" in log
+    world.describe(planar_2r())
+    world.wait_for_model('dynamics', 2)
+    message = answer(world, terms, ['j2', 'j1'], [0.2, 0.1], [0.0, 0.0])
+    assert list(message.name) == ['j1', 'j2'] and message.model_version == 2, node.log()
+    expected = rd.Dynamics(rd.load_model(planar_2r())).mass_matrix(np.array([0.1, 0.2]))
+    np.testing.assert_allclose(message.mass_matrix, expected.ravel(), rtol=1e-12)
+
+
+def test_bad_description_before_any(world, node):
+    world.describe(BAD_DESCRIPTIONS['no inertial'])
+    world.wait(lambda: world.count('dynamics', 'models_refused') == 1, 'refusal')
+    world.state(['j'], [0.0], [0.0])
+    world.wait(lambda: world.count('dynamics', 'no_model') == 1, 'no_model')
+    world.describe(planar_2r())
+    world.wait_for_model('dynamics')
+
+
+def test_payload(world, panda):
+    terms = world.collect(DynamicsTerms, '/dynamics/terms')
+    request = SetPayload.Request(link='panda_hand', mass=3.0)
+    request.com.z = 0.1
+    request.inertia = [0.01, 0.0, 0.0, 0.01, 0.0, 0.01]
+    response = world.call(SetPayload, '/dynamics/set_payload', request)
+    assert response.success and response.model_version == 2, response.message
+    q = np.linspace(-0.5, 0.5, panda.n)
+    message = answer(world, terms, panda.joint_names, q, 0 * q)
+    loaded = panda.with_payload('panda_hand', 3.0, (0, 0, 0.1), 0.01 * np.eye(3))
+    np.testing.assert_allclose(message.gravity, rd.Dynamics(loaded).gravity(q), atol=1e-9)
+    assert message.payload_mass == 3.0 and message.model_version == 2
+    for bad in (SetPayload.Request(link='nowhere', mass=1.0),
+                SetPayload.Request(link='panda_hand', mass=-1.0),
+                SetPayload.Request(link='panda_hand', mass=float('nan'))):
+        response = world.call(SetPayload, '/dynamics/set_payload', bad)
+        assert not response.success and 'valid' in response.message
+    off = world.call(SetPayload, '/dynamics/set_payload', SetPayload.Request(link='panda_hand'))
+    assert off.success
+    message = answer(world, terms, panda.joint_names, q, 0 * q)
+    np.testing.assert_allclose(message.gravity, rd.Dynamics(panda).gravity(q), atol=1e-9)
+
+
+def test_base_wrench_and_coriolis_matrix(world, panda):
+    wrenches = world.collect(WrenchStamped, '/dynamics/base_wrench')
+    matrices = world.collect(Float64MultiArray, '/dynamics/coriolis_matrix')
+    dynamics = rd.Dynamics(panda)
+    q, qd = np.linspace(-0.4, 0.6, panda.n), np.linspace(0.5, -0.3, panda.n)
+    message = answer(world, wrenches, panda.joint_names, q, qd)
+    assert not matrices and message.header.frame_id == 'panda_link0'
+    force, torque = message.wrench.force, message.wrench.torque
+    np.testing.assert_allclose(
+        [force.x, force.y, force.z, torque.x, torque.y, torque.z],
+        dynamics.base_wrench(q, qd, 0 * q), atol=1e-9)
+    assert world.set_parameter('dynamics', 'publish_coriolis_matrix', True).successful
+    assert world.set_parameter('dynamics', 'base_wrench_acceleration', 'effort').successful
+    refused = world.set_parameter('dynamics', 'base_wrench_acceleration', 'guess')
+    assert not refused.successful and 'zero' in refused.reason
+    tau = dynamics.inverse_dynamics(q, qd, np.ones(panda.n))
+    message = answer(world, wrenches, panda.joint_names, q, qd, effort=tau)
+    np.testing.assert_allclose(message.wrench.force.x,
+                               dynamics.base_wrench(q, qd, np.ones(panda.n))[0], atol=1e-8)
+    world.wait(lambda: matrices, 'a Coriolis matrix')
+    np.testing.assert_allclose(matrices[-1].data, dynamics.coriolis_matrix(q, qd).ravel(),
+                               atol=1e-12)
+
+
+def test_parameters(world, panda):
+    values, descriptors = world.parameters('dynamics', ['gravity', 'friction_width', 'autostart'])
+    assert list(values[0].double_array_value) == [0.0, 0.0, -9.80665]
+    assert all(d.description for d in descriptors) and descriptors[2].read_only
+    assert descriptors[1].floating_point_range[0].from_value == 0.0
+    assert not world.set_parameter('dynamics', 'friction_width', -1.0).successful
+    assert not world.set_parameter('dynamics', 'rotor_model', 'magic').successful
+    assert not world.set_parameter('dynamics', 'robot_description', '<robot/>').successful
+    terms = world.collect(DynamicsTerms, '/dynamics/terms')
+    zeros = [0.0] * panda.n
+    before = answer(world, terms, panda.joint_names, zeros, zeros)
+    assert world.set_parameter('dynamics', 'gravity', [0.0, 0.0, -1.62]).successful
+    after = answer(world, terms, panda.joint_names, zeros, zeros)
+    np.testing.assert_allclose(after.gravity, np.array(before.gravity) * 1.62 / 9.80665,
+                               atol=1e-9)
+
+
+def test_lifecycle(world):
+    with NodeProcess('dynamics', '--ros-args', '-p', 'autostart:=false') as process:
+        assert world.lifecycle('dynamics') == 'unconfigured'
+        assert world.transition('dynamics', Transition.TRANSITION_CONFIGURE)
+        world.describe(planar_2r())
+        world.wait_for_model('dynamics')
+        terms = world.collect(DynamicsTerms, '/dynamics/terms')
+        for _ in range(5):
+            world.state(['j1', 'j2'], [0, 0], [0, 0])
+            world.spin(0.1)
+        assert not terms  # inactive: nothing is computed or published
+        assert world.transition('dynamics', Transition.TRANSITION_ACTIVATE)
+        answer(world, terms, ['j1', 'j2'], [0, 0], [0, 0])
+        assert world.transition('dynamics', Transition.TRANSITION_DEACTIVATE)
+        assert world.lifecycle('dynamics') == 'inactive'
+        assert world.transition('dynamics', Transition.TRANSITION_CLEANUP)
+        world.wait(lambda: world.node.count_publishers('/dynamics/terms') == 0, 'cleanup')
+        assert world.transition('dynamics', Transition.TRANSITION_CONFIGURE)
+        assert world.transition('dynamics', Transition.TRANSITION_ACTIVATE)
+        terms.clear()
+        answer(world, terms, ['j1', 'j2'], [0, 0], [0, 0])
+        assert process.stop() == 0, process.log()
+
+
+def test_description_as_a_parameter_that_is_bad(world, tmp_path):
+    config = tmp_path / 'p.yaml'
+    config.write_text('dynamics:\n  ros__parameters:\n    robot_description: "<robot/>"\n')
+    with NodeProcess('dynamics', '--ros-args', '--params-file', str(config)) as process:
+        assert world.lifecycle('dynamics') == 'unconfigured'
+        assert process.exit_code is None and 'has no link' in process.log()
