@@ -4,6 +4,8 @@
 here needs ROS; the nodes are in ``robodyn_ros.nodes``.
 """
 
+from robodyn_ros.denavit_hartenberg import model_from_dh
+from robodyn_ros.description import Inertial
 from robodyn_ros.dynamics import (
     Dynamics,
     Energy,
@@ -24,7 +26,7 @@ from robodyn_ros.model import Model, build_model, load_model
 __version__ = '0.1.0'
 
 __all__ = [
-    'DescriptionError', 'Dynamics', 'Energy', 'InertiaBounds', 'Model', 'OperationalSpace',
-    'RobodynError', 'ShapeError', 'Terms', 'UnknownNameError', 'ValueRangeError', 'build_model',
-    'inertia_bounds', 'load_model',
+    'DescriptionError', 'Dynamics', 'Energy', 'Inertial', 'InertiaBounds', 'Model',
+    'OperationalSpace', 'RobodynError', 'ShapeError', 'Terms', 'UnknownNameError', 'ValueRangeError', 'build_model',
+    'inertia_bounds', 'load_model', 'model_from_dh',
 ]

@@ -195,11 +195,7 @@ class Model:
             raise ValueRangeError('payload mass', mass, 'a finite mass >= 0 kg')
         if not np.isfinite(centre).all():
             raise ValueRangeError('payload com', centre.tolist(), 'finite numbers, m')
-        scale = float(np.abs(tensor).max())
-        moments = np.linalg.eigvalsh(tensor) if np.isfinite(tensor).all() else np.full(3, np.nan)
-        if not (np.allclose(tensor, tensor.T, atol=1e-9 * scale)
-                and moments[0] >= -1e-9 * scale
-                and moments[2] <= (moments[0] + moments[1]) * (1 + 1e-9) + 1e-12):
+        if not _is_inertia(tensor):
             raise ValueRangeError('payload inertia', tensor.tolist(),
                                   'symmetric, principal moments >= 0, each at most the sum of the '
                                   'other two')
@@ -233,6 +229,16 @@ class Model:
             return self.link_frames[link]
         except (KeyError, TypeError):
             raise UnknownNameError('link', link, self.link_frames) from None
+
+
+def _is_inertia(tensor: Array) -> bool:
+    """Whether a body can have this inertia tensor about its centre of mass."""
+    if not np.isfinite(tensor).all():
+        return False
+    tolerance = 1e-9 * float(np.abs(tensor).max())
+    moments = np.linalg.eigvalsh(tensor)
+    return bool(np.abs(tensor - tensor.T).max() <= tolerance and moments[0] >= -tolerance
+                and moments[2] <= moments[0] + moments[1] + tolerance)
 
 
 def rigid_parameters(inertial: Inertial) -> Array:

@@ -92,9 +92,10 @@ def read_text(source: str | Path,
         if path.stat().st_size > MAX_BYTES:
             raise DescriptionError(f'the file has more than {MAX_BYTES} bytes', element=str(path))
         return path.read_bytes()
-    except OSError as error:
+    except (OSError, ValueError) as error:  # ValueError: a null character in the path
         shown = str(source)[:200]
-        raise DescriptionError(f'cannot be read: {error.strerror or error}', element=repr(shown),
+        reason = getattr(error, 'strerror', None) or error
+        raise DescriptionError(f'cannot be read: {reason}', element=repr(shown),
                                valid='path to a .urdf or .xacro file, or URDF text') from None
 
 

@@ -57,7 +57,7 @@ class DynamicsNode(LifecycleNode):
         self.add_on_set_parameters_callback(self._on_parameters)
         self._made: list[Callable[[], Any]] = []
 
-    # for subclasses ------------------------------------------------------------------------------
+    # for subclasses ----------------------------------------------------------------------
 
     def declare_parameters_of_node(self) -> None:
         """Declare the node's own parameters."""
@@ -78,7 +78,7 @@ class DynamicsNode(LifecycleNode):
             return DiagnosticStatus.WARN, 'waiting for robot_description'
         return DiagnosticStatus.OK, 'running'
 
-    # lifecycle -------------------------------------------------------------------------------------
+    # lifecycle ---------------------------------------------------------------------------
 
     def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Create the interfaces; build the model where robot_description is a parameter."""
@@ -141,7 +141,7 @@ class DynamicsNode(LifecycleNode):
         if rclpy.ok(context=self.context):
             self.warn('errors', f'{where}: {type(error).__name__}: {error}')
 
-    # reports ---------------------------------------------------------------------------------------
+    # reports -----------------------------------------------------------------------------
 
     def report(self, level: str, text: str) -> None:
         """Log; the three levels from one place, since rclpy ties a level to a line of code."""
@@ -182,7 +182,7 @@ class DynamicsNode(LifecycleNode):
         array.header.stamp = self.get_clock().now().to_msg()
         self._diagnostics.publish(array)
 
-    # the model ---------------------------------------------------------------------------------------
+    # the model ---------------------------------------------------------------------------
 
     def _on_description(self, message: String) -> None:
         if message.data == self._arrived:  # sent again: there is nothing new in it

@@ -53,7 +53,8 @@ class FeedforwardPublisher(DynamicsNode):
 
     def declare_parameters_of_node(self) -> None:
         """Declare the node's own parameters."""
-        declare(self, 'rate', 500.0, 'rate of ~/torque and ~/commands, Hz of the wall clock', range_=(1.0, 5000.0))
+        declare(self, 'rate', 500.0, 'rate of ~/torque and ~/commands, Hz of the wall clock',
+                range_=(1.0, 5000.0))
         declare(self, 'hold', 1.0, 'how long the end of a reference at rest is held, s',
                 range_=(0.0, 3600.0))
         declare(self, 'setpoint_timeout', 0.1,

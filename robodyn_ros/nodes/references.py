@@ -46,8 +46,8 @@ def read_reference(message: JointTrajectory, model: Model) -> Reference:
         columns.append(np.array(rows))
         if not np.isfinite(columns[-1]).all():
             point, joint = np.argwhere(~np.isfinite(columns[-1]))[0]
-            raise ValueRangeError(f'{field} of joint {model.joint_names[joint]!r} in point {point}',
-                                  columns[-1][point, joint], 'finite numbers')
+            where = f'{field} of joint {model.joint_names[joint]!r} in point {point}'
+            raise ValueRangeError(where, columns[-1][point, joint], 'finite numbers')
     times = [p.time_from_start.sec + 1e-9 * p.time_from_start.nanosec for p in message.points]
     return Reference(times, *columns)
 

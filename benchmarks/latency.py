@@ -1,0 +1,130 @@
+"""Latency of the node `dynamics` at 1 kHz beside a bare rclpy relay of the same messages.
+
+Both run in processes of their own, one after the other and alternating, and hear the same states
+from this process. The relay is the least that an rclpy node can do: it takes each JointState and
+publishes it again as it is. The node takes the same and publishes its gravity torques, a
+JointState of the same joints.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import subprocess
+import sys
+import time
+
+os.environ.setdefault('ROS_AUTOMATIC_DISCOVERY_RANGE', 'LOCALHOST')
+os.environ.setdefault('ROS_DOMAIN_ID', str(20 + os.getpid() % 80))
+
+import numpy as np
+import rclpy
+from builtin_interfaces.msg import Time
+from sensor_msgs.msg import JointState
+from std_msgs.msg import String
+
+from robodyn_ros.control import SmoothMotion
+from robodyn_ros.model import load_model
+from robodyn_ros.nodes.base import LATCHED
+from robodyn_ros.nodes.fast_path import FastSubscriptions, Pacer
+from robodyn_ros.nodes.processes import NodeProcess
+from robodyn_ros.robots import PANDA, example_robots
+
+RELAY = '''
+import rclpy
+from rclpy.qos import qos_profile_sensor_data
+from sensor_msgs.msg import JointState
+rclpy.init()
+node = rclpy.create_node('relay')
+publisher = node.create_publisher(JointState, '/dynamics/gravity', 10)
+node.create_subscription(JointState, 'joint_states', publisher.publish, qos_profile_sensor_data)
+rclpy.spin(node)
+'''
+_STAMP = struct.Struct('<iI')
+
+
+class Relay:
+    """The bare relay, in a process of its own."""
+
+    def __enter__(self) -> Relay:
+        self._process = subprocess.Popen([sys.executable, '-c', RELAY])
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.kill()
+        self._process.wait()
+
+
+def measure(seconds: float, rate: float) -> tuple[np.ndarray, int]:
+    """Latencies (s) of the answers to a moving arm's states, and how many states got none."""
+    path = example_robots() / PANDA
+    model = load_model(path)
+    context = rclpy.Context()
+    rclpy.init(context=context)
+    node = rclpy.create_node('bench', context=context)
+    description = node.create_publisher(String, 'robot_description', LATCHED)
+    description.publish(String(data=path.read_text()))
+    states = node.create_publisher(JointState, 'joint_states', 10)
+    motion, sent, heard = SmoothMotion(model), {}, {}
+    names, start = list(model.joint_names), time.time()
+
+    def on_answer(message: bytes) -> None:
+        now = time.perf_counter_ns()
+        stamp = _STAMP.unpack_from(message, 4)
+        heard[stamp[0] * 10**9 + stamp[1]] = now
+
+    def on_error(where: str, error: Exception) -> None:
+        raise error
+
+    def send() -> None:
+        now = time.time_ns()
+        q, qd, _ = motion.sample(time.time() - start)
+        message = JointState(name=names, position=q.tolist(), velocity=qd.tolist(),
+                             effort=q.tolist())
+        message.header.stamp = Time(sec=now // 10**9, nanosec=now % 10**9)
+        sent[now] = time.perf_counter_ns()
+        states.publish(message)
+
+    listener = FastSubscriptions(node, on_error)
+    listener.add(JointState, '/dynamics/gravity', on_answer, 100, raw=True)
+    listener.start()
+    pacer = Pacer(send, 1.0 / rate, on_error)
+    end = time.monotonic() + 60
+    while not heard and time.monotonic() < end:
+        time.sleep(0.05)
+    time.sleep(1.0)
+    begin = time.time_ns()
+    time.sleep(seconds)
+    pacer.stop()
+    time.sleep(0.5)
+    listener.stop()
+    rclpy.shutdown(context=context)
+    counted = [stamp for stamp in sent if stamp >= begin]
+    answered = [stamp for stamp in counted if stamp in heard]
+    return (np.array([heard[s] - sent[s] for s in answered]) * 1e-9,
+            len(counted) - len(answered))
+
+
+def latency(seconds: float = 5.0, rounds: int = 3, rate: float = 1000.0) -> list[str]:
+    """Measure both in turn; return the lines of a table."""
+    found: dict[str, list[tuple[np.ndarray, int]]] = {'relay': [], 'dynamics': []}
+    for _ in range(rounds):
+        for name, process in (('relay', Relay()), ('dynamics', NodeProcess('dynamics'))):
+            with process:
+                found[name].append(measure(seconds, rate))
+    lines = [f'latency at {rate:.0f} Hz, {rounds} x {seconds:.0f} s each, alternating',
+             f'{"":10} {"median":>9} {"99 %":>9} {"lost":>6} {"of":>7}']
+    medians = {}
+    for name, runs in found.items():
+        late = np.concatenate([run[0] for run in runs]) * 1e6
+        medians[name] = np.median([np.median(run[0]) for run in runs])
+        lost = sum(run[1] for run in runs)
+        lines.append(f'{name:10} {np.median(late):6.0f} us {np.percentile(late, 99):6.0f} us '
+                     f'{lost:6d} {len(late) + lost:7d}')
+    ratio = medians['dynamics'] / medians['relay']
+    lines.append(f'ratio of the medians: {ratio:.2f}')
+    return lines
+
+
+if __name__ == '__main__':
+    print('\n'.join(latency()))
