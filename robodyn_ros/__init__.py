@@ -27,6 +27,6 @@ __version__ = '0.1.0'
 
 __all__ = [
     'DescriptionError', 'Dynamics', 'Energy', 'Inertial', 'InertiaBounds', 'Model',
-    'OperationalSpace', 'RobodynError', 'ShapeError', 'Terms', 'UnknownNameError', 'ValueRangeError', 'build_model',
-    'inertia_bounds', 'load_model', 'model_from_dh',
+    'OperationalSpace', 'RobodynError', 'ShapeError', 'Terms', 'UnknownNameError',
+    'ValueRangeError', 'build_model', 'inertia_bounds', 'load_model', 'model_from_dh',
 ]

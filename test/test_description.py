@@ -61,7 +61,7 @@ BROKEN = {
     'all in a cycle': (robot(link('a', 1.0), link('b', 1.0), plain(),
                              plain('k', parent='b', child='a')), 'cycle'),
     'its own parent': (two(plain(parent='b', child='b')), 'its own parent'),
-    'two parents': (robot(link('a', 1.0), link('b', 1.0), plain(), plain('k')), 'already the child'),
+    'two parents': (robot(link('a', 1.0), link('b', 1.0), plain(), plain('k')), 'already'),
     'no such parent': (two(plain(parent='x')), "parent link 'x' does not exist"),
     'no such child': (two(plain(child='x')), "child link 'x' does not exist"),
     'no parent': (two(plain().replace('<parent link="a"/>', '')), '<parent'),

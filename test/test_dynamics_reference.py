@@ -60,12 +60,15 @@ def test_batches_equal_single_states(rng):
         tau = dynamics.inverse_dynamics(q, qd, qdd)
         assert tau.shape == (count, model.n) and tau.dtype == np.float64
         each = [dynamics.inverse_dynamics(*one) for one in zip(q, qd, qdd, strict=True)]
-        np.testing.assert_allclose(tau, each, rtol=1e-13, atol=1e-13)
+        np.testing.assert_allclose(tau, each, rtol=1e-12, atol=1e-12)
         np.testing.assert_array_equal(threaded.inverse_dynamics(q, qd, qdd), tau)
         terms = dynamics.terms(q, qd)
         assert terms.mass_matrix.shape == (count, model.n, model.n)
         np.testing.assert_allclose(terms.gravity, dynamics.gravity(q), atol=1e-12)
         assert dynamics.regressor(q, qd, qdd).shape == (count, model.n, 17 * 9)
+    large = np.tile(q, (160, 1)), np.tile(qd, (160, 1)), np.tile(qdd, (160, 1))
+    np.testing.assert_array_equal(threaded.inverse_dynamics(*large),
+                                  dynamics.inverse_dynamics(*large))
     # one state among many is repeated
     np.testing.assert_allclose(dynamics.inverse_dynamics(q[0], qd, qdd)[5],
                                dynamics.inverse_dynamics(q[0], qd[5], qdd[5]), rtol=1e-13)
@@ -211,3 +214,20 @@ def test_smooth_friction():
     np.testing.assert_allclose(smooth.friction([0.0, 0.01]), [0, 0.005 + 2 / np.sqrt(2)])
     np.testing.assert_allclose(smooth.friction([5.0, -5.0]), sharp.friction([5.0, -5.0]),
                                rtol=1e-5)
+
+
+def test_normal_equations(rng):
+    model = rd.load_model(PANDA_URDF)
+    dynamics = rd.Dynamics(model)
+    q, qd, qdd, tau = rng.uniform(-1, 1, (4, 1001, model.n))
+    weights, columns = rng.uniform(0.5, 2, model.n), [0, 5, 9, 23, 24, 40, 100]
+    w = dynamics.regressor(q, qd, qdd, columns) * weights[:, None]
+    w, y = w.reshape(-1, len(columns)), (tau * weights).ravel()
+    found = dynamics.normal_equations(q, qd, qdd, tau, columns=columns, weights=weights)
+    np.testing.assert_allclose(found.matrix, w.T @ w, rtol=1e-10, atol=1e-8)
+    np.testing.assert_allclose(found.vector, w.T @ y, rtol=1e-10, atol=1e-8)
+    assert found.square == pytest.approx(y @ y)
+    with pytest.raises(rd.ShapeError, match='same N'):
+        dynamics.normal_equations(q, qd, qdd[:5], tau)
+    with pytest.raises(rd.ShapeError, match='weights'):
+        dynamics.normal_equations(q, qd, qdd, tau, weights=[1.0])

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from robodyn_ros.description import Array
 from robodyn_ros.dynamics.catalogue import Catalogue
+from robodyn_ros.dynamics.normal_equations import NormalEquations, accumulate
 from robodyn_ros.dynamics.operational_space import OperationalSpace, operational_space
 from robodyn_ros.errors import ShapeError, UnknownNameError, ValueRangeError
 from robodyn_ros.kernels import Kernel
@@ -163,6 +164,8 @@ class Dynamics:
         """M, C qd, g and friction from one kernel."""
         flat = self._terms(q, qd)
         n = self.model.n
+        if flat.ndim == 1:
+            return Terms(flat[3 * n:].reshape(n, n), flat[n:2 * n], flat[:n], flat[2 * n:3 * n])
         return Terms(flat[..., 3 * n:].reshape(*flat.shape[:-1], n, n), flat[..., n:2 * n],
                      flat[..., :n], flat[..., 2 * n:3 * n])
 
@@ -332,3 +335,23 @@ class Dynamics:
         if key not in self._kernels:
             self._kernels[key] = Kernel(self._catalogue.regressor_spec(chosen), self.threads)
         return self._kernels[key]
+
+    def normal_equations(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, tau: ArrayLike, *,
+                         columns: Sequence[int] | None = None,
+                         weights: ArrayLike | None = None) -> NormalEquations:
+        """W'W and W'tau of ``tau = W chi`` over a batch, without storing W (Kolyubin 5.22).
+
+        Parameters
+        ----------
+        q, qd, qdd, tau : array-like, shape (N, n)
+            Motion and torque.
+        columns : sequence of int, optional
+            Which of ``model.parameter_names``; default: all.
+        weights : array-like, shape (n,), optional
+            Factor of each joint's rows; default: 1.
+        """
+        n = self.model.n
+        q, qd, qdd, tau = (np.atleast_2d(check_array(values, n, name)) for name, values in (
+            ('q', q), ('qd', qd), ('qdd', qdd), ('tau', tau)))
+        factor = np.ones(n) if weights is None else np.asarray(weights, np.float64)
+        return accumulate(self.regressor_kernel(columns), q, qd, qdd, tau, factor)

@@ -6,18 +6,25 @@ import ctypes
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from robodyn_ros.description import Array
 from robodyn_ros.errors import ShapeError
 from robodyn_ros.kernels.compiler import COMPILER
 from robodyn_ros.kernels.crossing import cross
 from robodyn_ros.kernels.expression import trace
-from robodyn_ros.kernels.llvm_ir import LANES, write_ir
+from robodyn_ros.kernels.llvm_ir import SAMPLES, write_ir
+
+WORTH_THREADS = 16384  # samples; below, waking a thread costs more than it saves
+
+
+@lru_cache(maxsize=4)
+def _pool(threads: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(threads - 1, thread_name_prefix='robodyn')
 
 
 @dataclass(frozen=True)
@@ -87,6 +94,13 @@ class Kernel:
                                    lambda name: self._write(name, batch=True))
         return ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)(address)
 
+    @cached_property
+    def nonzero(self) -> NDArray[np.bool_]:
+        """Which elements of the result are not zero whatever the state, of the result's shape."""
+        graph, outputs = trace(self.spec.function, self.spec.sizes)
+        return np.array([graph.nodes[node][:2] != ('const', 0.0) for node in outputs]).reshape(
+            self.spec.shape)
+
     def operations(self) -> int:
         """Count the arithmetic operations of one sample (a sine and its cosine are two)."""
         graph, outputs = trace(self.spec.function, self.spec.sizes)
@@ -137,13 +151,16 @@ class Kernel:
         return out
 
     def _run(self, arrays: Sequence[Array], out: Array, samples: int) -> None:
-        whole = samples - samples % LANES
+        whole = samples - samples % SAMPLES
         threads = self.threads
-        if threads > 1 and whole >= threads * LANES:
-            bounds = np.linspace(0, whole // LANES, threads + 1).astype(int) * LANES
-            with ThreadPoolExecutor(threads) as pool:
-                list(pool.map(lambda part: self._run_part(arrays, out, *part),
-                              zip(bounds[:-1], bounds[1:], strict=True)))
+        if threads > 1 and whole >= WORTH_THREADS:
+            bounds = np.linspace(0, whole // SAMPLES, threads + 1).astype(int) * SAMPLES
+            parts = list(zip(bounds[:-1], bounds[1:], strict=True))
+            others = [_pool(threads).submit(self._run_part, arrays, out, *part)
+                      for part in parts[1:]]
+            self._run_part(arrays, out, *parts[0])
+            for other in others:
+                other.result()
         elif whole:
             self._run_part(arrays, out, 0, whole)
         for i in range(whole, samples):

@@ -1,23 +1,28 @@
 """A graph of operations -> LLVM IR, in two forms.
 
 ``single`` computes one sample in scalar registers. ``batch`` computes ``LANES`` samples at once in
-vector registers, so that nothing depends on what LLVM's vectoriser makes of the loop.
-Sine and cosine are inlined: Cody-Waite reduction, then the minimax polynomials of fdlibm.
+vector registers, two such streams in turns, so that nothing depends on what LLVM's vectoriser
+makes of the loop. Sine and cosine are inlined: Cody-Waite reduction, then the minimax polynomials
+of fdlibm.
 """
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Sequence
 
 from robodyn_ros.kernels.expression import Graph
 
 LANES = 4
+STREAMS = 2  # vectors of samples that a batch works on at once
+SAMPLES = LANES * STREAMS
+TURN = 100  # operations of one stream before the other's turn
 BLOCK = 1500  # operations a basic block: bounds what instruction selection sees at once
-# |angle| up to here is reduced in three fused steps with an error below 1 ulp; beyond, libm
+# |angle| up to here is reduced in two fused steps with an error below 1 ulp; beyond, libm
 SINCOS_LIMIT = 1e6
-# pi/2 = the sum, 33 bits each but the last (the well-known split of fdlibm's rem_pio2)
-_PIO2 = (1.57079632673412561417e+00, 6.07710050630396597660e-11, 2.02226624879595063154e-21)
+_ROUND = 1.5 * 2**52
+_PIO2 = (math.pi / 2, 6.123233995736766e-17)  # pi/2 is their sum
 _SIN = (-1.66666666666666324348e-01, 8.33333333332248946124e-03, -1.98412698298579493134e-04,
         2.75573137070700676789e-06, -2.50507602534068634195e-08, 1.58969099521155010221e-10)
 _COS = (4.16666666666666019037e-02, -1.38888888888741095749e-03, 2.48015872894767294178e-05,
@@ -36,32 +41,27 @@ class _Writer:
         self.lanes = lanes
         self.real = 'double' if lanes == 1 else f'<{lanes} x double>'
         self.suffix = 'f64' if lanes == 1 else f'v{lanes}f64'
-        self.integer = 'i32' if lanes == 1 else f'<{lanes} x i32>'
+        self.word = 'i64' if lanes == 1 else f'<{lanes} x i64>'
         self.flag = 'i1' if lanes == 1 else f'<{lanes} x i1>'
         self.lines: list[str] = []
-        self.table: list[str] = []
+        self.table: dict[str, int] = {}
         self._count = 0
 
     def const(self, value: float) -> str:
         """A constant operand.
 
-        A vector is loaded from a table in which every use has its own place: the load then is part
-        of the instruction that uses it, where LLVM would broadcast it into a register first.
+        A vector is loaded from a table: the load then is part of the instruction that uses it,
+        where LLVM would broadcast the constant into a register first.
         """
         if self.lanes == 1:
             return number(value)
-        self.table.append(f'{self.real} {self.splat(value)}')
-        address = self.emit(f'getelementptr {self.real}, ptr @table, i64 {len(self.table) - 1}')
+        place = self.table.setdefault(f'{self.real} {self.splat(value)}', len(self.table))
+        address = self.emit(f'getelementptr {self.real}, ptr @table, i64 {place}')
         return self.emit(f'load {self.real}, ptr {address}, align 32, !invariant.load !1')
 
     def splat(self, value: float) -> str:
         """The same number in every lane."""
         return '<' + ', '.join([f'double {number(value)}'] * self.lanes) + '>'
-
-    def int_const(self, value: int) -> str:
-        if self.lanes == 1:
-            return str(value)
-        return '<' + ', '.join([f'i32 {value}'] * self.lanes) + '>'
 
     def emit(self, text: str) -> str:
         name = f'%t{self._count}'
@@ -94,35 +94,39 @@ class _Writer:
 
     def sincos(self, x: str) -> tuple[str, str]:
         """Return sin and cos of x, |x| <= SINCOS_LIMIT."""
-        turns = self.call('rint', self.binary('mul', x, self.const(0.6366197723675814)))
-        minus = self.neg(turns)
-        r = self.fma(minus, self.const(_PIO2[0]), x)
-        high = self.fma(minus, self.const(_PIO2[1]), r)
-        # the rounding error of the second step, given back in the third (two-sum)
-        error = self.fma(minus, self.const(_PIO2[1]), self._sub(r, high))
-        low = self.fma(minus, self.const(_PIO2[2]), error)
-        r = self.emit(f'fadd {self.real} {high}, {low}')
+        # x / (pi/2) to the nearest integer: adding 1.5 2^52 rounds, and leaves the integer in the
+        # low bits of the sum
+        bits = self.fma(x, self.const(2 / math.pi), self.const(_ROUND))
+        turns = self.neg(self.emit(f'fsub {self.real} {bits}, {self.const(_ROUND)}'))
+        r = self.fma(turns, self.const(_PIO2[1]), self.fma(turns, self.const(_PIO2[0]), x))
         z = self.emit(f'fmul {self.real} {r}, {r}')
         sine = self.fma(self.emit(f'fmul {self.real} {z}, {r}'), self.polynomial(z, _SIN), r)
-        cosine = self.polynomial(z, _COS)
-        cosine = self.fma(z, cosine, self.const(-0.5))
-        cosine = self.fma(z, cosine, self.const(1.0))
-        quadrant = self.emit(f'fptosi {self.real} {turns} to {self.integer}')
-        swap, flip_sin, flip_cos = (self._bit(quadrant, bit, plus)
-                                    for bit, plus in ((1, 0), (2, 0), (2, 1)))
-        s, c = self.select(swap, cosine, sine), self.select(swap, sine, cosine)
-        return (self.select(flip_sin, self.neg(s), s), self.select(flip_cos, self.neg(c), c))
+        cosine = self.polynomial(z, (1.0, -0.5, *_COS))
+        # quadrant: bit 0 swaps sine and cosine, bit 1 flips the sine, their sum the cosine
+        quadrant = self.cast(bits, self.real, self.word)
+        bit0, bit1 = (self.shift(quadrant, by) for by in (63, 62))
+        swap = self.emit(f'icmp slt {self.word} {bit0}, {self.splat_int(0)}')
+        both = self.emit(f'xor {self.word} {bit0}, {bit1}')
+        return (self.flip(self.select(swap, cosine, sine), bit1),
+                self.flip(self.select(swap, sine, cosine), both))
 
-    def _sub(self, a: str, b: str) -> str:
-        return self.emit(f'fsub {self.real} {a}, {b}')
+    def cast(self, value: str, source: str, target: str) -> str:
+        return self.emit(f'bitcast {source} {value} to {target}')
 
-    def _bit(self, quadrant: str, bit: int, plus: int) -> str:
-        integer = self.integer
-        shifted = quadrant
-        if plus:
-            shifted = self.emit(f'add {integer} {quadrant}, {self.int_const(plus)}')
-        masked = self.emit(f'and {integer} {shifted}, {self.int_const(bit)}')
-        return self.emit(f'icmp ne {integer} {masked}, {self.int_const(0)}')
+    def shift(self, value: str, by: int) -> str:
+        return self.emit(f'shl {self.word} {value}, {self.splat_int(by)}')
+
+    def flip(self, value: str, sign_bits: str) -> str:
+        """Negate where the highest bit is set."""
+        highest = self.emit(f'and {self.word} {sign_bits}, {self.splat_int(-2**63)}')
+        word = self.cast(value, self.real, self.word)
+        return self.cast(self.emit(f'xor {self.word} {word}, {highest}'), self.word, self.real)
+
+    def splat_int(self, value: int) -> str:
+        """The same 64-bit integer in every lane."""
+        if self.lanes == 1:
+            return str(value)
+        return '<' + ', '.join([f'i64 {value}'] * self.lanes) + '>'
 
     def sign(self, x: str) -> str:
         """-1, 0 or 1; nan stays nan."""
@@ -134,6 +138,20 @@ class _Writer:
     def call_binary(self, name: str, a: str, b: str) -> str:
         real = self.real
         return self.emit(f'call {real} @llvm.{name}.{self.suffix}({real} {a}, {real} {b})')
+
+    def declarations(self) -> list[str]:
+        """What the instructions refer to outside the function."""
+        suffix, real = self.suffix, self.real
+        lines = ['declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)',
+                 f'declare {real} @llvm.fma.{suffix}({real}, {real}, {real})',
+                 f'declare {real} @llvm.copysign.{suffix}({real}, {real})',
+                 *(f'declare {real} @llvm.{unary}.{suffix}({real})'
+                   for unary in ('sqrt', 'fabs', 'sin', 'cos')),
+                 '!0 = !{!"branch_weights", i32 10000, i32 1}', '!1 = !{}']
+        if self.table:
+            lines.append(f'@table = private global [{len(self.table)} x {real}] '
+                         f'[{", ".join(self.table)}], align 32')
+        return lines
 
     def block(self, label: str) -> None:
         self.lines.append(f'  br label %{label}')
@@ -163,113 +181,128 @@ class _Writer:
             self.lines.append(f'  store double {element}, ptr {address}, align 8')
 
 
+class _Stream:
+    """The samples of one vector: where they are, and the values computed of them."""
+
+    def __init__(self, inputs: Sequence[str], output: str):
+        self.inputs, self.output = inputs, output
+        self.values: dict[int, str] = {}
+
+
 def write_ir(graph: Graph, outputs: Sequence[int], sizes: Sequence[int], *, batch: bool,
              name: str) -> str:
     """Return the IR of one kernel.
 
     ``single``: ``void name(double **inputs, double *output)``.
     ``batch``: ``void name(double **inputs, double *output, int64 samples)``; samples is a multiple
-    of ``LANES``, arrays are C-contiguous with a row for each sample, inputs and output do not
+    of ``SAMPLES``, arrays are C-contiguous with a row for each sample, inputs and output do not
     overlap.
     """
     writer = _Writer(LANES if batch else 1)
-    pointers = [f'%in{i}' for i in range(len(sizes))]
     arguments = 'ptr noalias readonly %inputs, ptr noalias %output0'
     head = [f'define void @{name}({arguments}{", i64 %samples" if batch else ""}) {{', 'entry:']
-    for i, pointer in enumerate(pointers):
-        head.append(f'  {pointer}.slot = getelementptr ptr, ptr %inputs, i64 {i}')
-        head.append(f'  {pointer}.base = load ptr, ptr {pointer}.slot, align 8')
-    used = graph.reachable(outputs)
+    for i in range(len(sizes)):
+        head.append(f'  %in{i}.slot = getelementptr ptr, ptr %inputs, i64 {i}')
+        head.append(f'  %in{i} = load ptr, ptr %in{i}.slot, align 8')
     if batch:
         head += ['  %none = icmp eq i64 %samples, 0',
                  '  br i1 %none, label %done, label %loop', 'loop:',
                  '  %sample = phi i64 [ 0, %entry ], [ %next, %latch ]']
-        for pointer, size in zip(pointers, sizes, strict=True):
-            head += [f'  {pointer}.at = mul i64 %sample, {size}',
-                     f'  {pointer} = getelementptr double, ptr {pointer}.base, i64 {pointer}.at']
-        head += [f'  %output.at = mul i64 %sample, {len(outputs)}',
-                 '  %output = getelementptr double, ptr %output0, i64 %output.at']
+        streams = []
+        for stream in range(STREAMS):
+            first = f'%first{stream}'
+            head.append(f'  {first} = add i64 %sample, {stream * LANES}')
+            pointers = []
+            for base, size in (*((f'%in{i}', size) for i, size in enumerate(sizes)),
+                               ('%output0', len(outputs))):
+                pointers.append(f'{base}.of{stream}')
+                head += [f'  {base}.at{stream} = mul i64 {first}, {size}',
+                         f'  {pointers[-1]} = getelementptr double, ptr {base}, '
+                         f'i64 {base}.at{stream}']
+            streams.append(_Stream(pointers[:-1], pointers[-1]))
     else:
-        pointers = [f'{pointer}.base' for pointer in pointers]
-    output = '%output' if batch else '%output0'
-    zeros = {node for node in outputs if graph.nodes[node][:2] == ('const', 0.0)}
-    if sum(node in zeros for node in outputs) * 2 > len(outputs):  # clear all, then fill
-        writer.lines.append(f'  call void @llvm.memset.p0.i64(ptr align 8 {output}, i8 0, '
-                            f'i64 {8 * writer.lanes * len(outputs)}, i1 false)')
-    else:
-        zeros = set()
-    values = _write_body(writer, graph, used, pointers, sizes)
-    for index, node in enumerate(outputs):
-        if node in zeros:
-            continue
-        writer.store(_operand(writer, graph, values, node), output, index, len(outputs))
-        if index % BLOCK == BLOCK - 1:
-            writer.block(f'stored{index}')
+        streams = [_Stream([f'%in{i}' for i in range(len(sizes))], '%output0')]
+    _write_body(writer, graph, outputs, streams, sizes)
     tail = ['  ret void', '}']
     if batch:
-        tail = ['  br label %latch', 'latch:', f'  %next = add nuw i64 %sample, {LANES}',
+        tail = ['  br label %latch', 'latch:', f'  %next = add nuw i64 %sample, {SAMPLES}',
                 '  %more = icmp ult i64 %next, %samples',
                 '  br i1 %more, label %loop, label %done', 'done:', '  ret void', '}']
-    suffix, real = writer.suffix, writer.real
-    declarations = ['declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)',
-                    f'declare {real} @llvm.fma.{suffix}({real}, {real}, {real})',
-                    f'declare {real} @llvm.copysign.{suffix}({real}, {real})',
-                    *(f'declare {real} @llvm.{unary}.{suffix}({real})'
-                      for unary in ('rint', 'sqrt', 'fabs', 'sin', 'cos')),
-                    '!0 = !{!"branch_weights", i32 10000, i32 1}', '!1 = !{}']
-    if writer.table:
-        declarations.append(f'@table = private global [{len(writer.table)} x {real}] '
-                            f'[{", ".join(writer.table)}], align 32')
-    return '\n'.join([*head, *writer.lines, *tail, *declarations, ''])
+    return '\n'.join([*head, *writer.lines, *tail, *writer.declarations(), ''])
 
 
-def _write_body(writer: _Writer, graph: Graph, used: Sequence[int], pointers: Sequence[str],
-                sizes: Sequence[int]) -> dict[int, str]:
+def _write_body(writer: _Writer, graph: Graph, outputs: Sequence[int],
+                streams: Sequence[_Stream], sizes: Sequence[int]) -> None:
     """Write all nodes: what the angles need, all sines and cosines at once, then the rest."""
-    values: dict[int, str] = {}
+    used = graph.reachable(outputs)
     angles = sorted({graph.nodes[node][1] for node in used
                      if graph.nodes[node][0] in ('sin', 'cos')})
     before = set(graph.reachable(angles))
     if any(graph.nodes[node][0] in ('sin', 'cos') for node in before):
         raise ValueError('a sine of a sine: angles must not depend on sines and cosines')
-    _write_nodes(writer, graph, [node for node in used if node in before], pointers, sizes, values)
-    sines = _write_sincos(writer, [values[angle] for angle in angles])
-    for node in used:
-        operation, a, _ = graph.nodes[node]
-        if operation in ('sin', 'cos'):
-            values[node] = sines[angles.index(a)][operation == 'cos']
-    _write_nodes(writer, graph, [node for node in used if node not in values], pointers, sizes,
-                 values)
-    return values
+    rest = [node for node in used
+            if node not in before and graph.nodes[node][0] not in ('sin', 'cos')]
+    for number, stream in enumerate(streams):
+        for node in before:
+            _write_node(writer, graph, node, stream, sizes)
+        values = stream.values
+        sines = _write_sincos(writer, [values[angle] for angle in angles], number)
+        for node in used:
+            operation, a, _ = graph.nodes[node]
+            if operation in ('sin', 'cos'):
+                values[node] = sines[angles.index(a)][operation == 'cos']
+    # the streams take turns, a basic block each: the recursion is one long chain of dependent
+    # steps, and while one stream waits for its own the processor has the other's to do
+    block = BLOCK if len(streams) == 1 else TURN
+    for start in range(0, len(rest), block):
+        for number, stream in enumerate(streams):
+            writer.block(f'turn{start}of{number}')
+            for node in rest[start:start + block]:
+                _write_node(writer, graph, node, stream, sizes)
+    for number, stream in enumerate(streams):
+        writer.block(f'results{number}')
+        _write_outputs(writer, graph, outputs, stream, number)
 
 
-def _write_nodes(writer: _Writer, graph: Graph, nodes: Sequence[int], pointers: Sequence[str],
-                 sizes: Sequence[int], values: dict[int, str]) -> None:
-    for count, node in enumerate(nodes):
-        operation, a, b = graph.nodes[node]
-        if operation == 'const':
+def _write_outputs(writer: _Writer, graph: Graph, outputs: Sequence[int], stream: _Stream,
+                   number: int) -> None:
+    zeros = {node for node in outputs if graph.nodes[node][:2] == ('const', 0.0)}
+    if sum(node in zeros for node in outputs) * 2 > len(outputs):  # clear all, then fill
+        writer.lines.append(f'  call void @llvm.memset.p0.i64(ptr align 8 {stream.output}, i8 0, '
+                            f'i64 {8 * writer.lanes * len(outputs)}, i1 false)')
+    else:
+        zeros = set()
+    for index, node in enumerate(outputs):
+        if node in zeros:
             continue
-        if operation == 'input':
-            values[node] = writer.load(pointers[a], b, sizes[a])
-        elif operation in ('add', 'sub', 'mul', 'div'):
-            values[node] = writer.binary(operation, _operand(writer, graph, values, a),
-                                         _operand(writer, graph, values, b))
-        elif operation == 'neg':
-            values[node] = writer.neg(values[a])
-        elif operation == 'sqrt':
-            values[node] = writer.call('sqrt', values[a])
-        else:
-            values[node] = writer.sign(values[a])
-        if count % BLOCK == BLOCK - 1:
-            writer.block(f'part{len(values)}')
+        writer.store(_operand(writer, graph, stream, node), stream.output, index, len(outputs))
+        if index % BLOCK == BLOCK - 1:
+            writer.block(f'stored{index}of{number}')
 
 
-def _operand(writer: _Writer, graph: Graph, values: dict[int, str], node: int) -> str:
+def _write_node(writer: _Writer, graph: Graph, node: int, stream: _Stream,
+                sizes: Sequence[int]) -> None:
+    operation, a, b = graph.nodes[node]
+    values = stream.values
+    if operation == 'input':
+        values[node] = writer.load(stream.inputs[a], b, sizes[a])
+    elif operation in ('add', 'sub', 'mul', 'div'):
+        values[node] = writer.binary(operation, _operand(writer, graph, stream, a),
+                                     _operand(writer, graph, stream, b))
+    elif operation == 'neg':
+        values[node] = writer.neg(values[a])
+    elif operation == 'sqrt':
+        values[node] = writer.call('sqrt', values[a])
+    elif operation == 'sign':
+        values[node] = writer.sign(values[a])
+
+
+def _operand(writer: _Writer, graph: Graph, stream: _Stream, node: int) -> str:
     operation, a, _ = graph.nodes[node]
-    return writer.const(a) if operation == 'const' else values[node]
+    return writer.const(a) if operation == 'const' else stream.values[node]
 
 
-def _write_sincos(writer: _Writer, angles: Sequence[str]) -> list[tuple[str, str]]:
+def _write_sincos(writer: _Writer, angles: Sequence[str], number: int) -> list[tuple[str, str]]:
     """Sines and cosines; if one angle is beyond the limit (or nan), all take libm's slow way."""
     if not angles:
         return []
@@ -281,12 +314,13 @@ def _write_sincos(writer: _Writer, angles: Sequence[str]) -> list[tuple[str, str
     if writer.lanes > 1:
         word = writer.emit(f'bitcast {writer.flag} {small} to i{writer.lanes}')
         small = writer.emit(f'icmp eq i{writer.lanes} {word}, -1')
-    writer.lines.append(f'  br i1 {small}, label %fast, label %slow, !prof !0')
-    writer.lines.append('fast:')
-    fast = [value for x in angles for value in writer.sincos(x)]
-    writer.lines += ['  br label %joined', 'slow:']
-    slow = [writer.call(name, x) for x in angles for name in ('sin', 'cos')]
-    writer.lines += ['  br label %joined', 'joined:']
-    joined = [writer.emit(f'phi {writer.real} [ {quick}, %fast ], [ {exact}, %slow ]')
-              for quick, exact in zip(fast, slow, strict=True)]
-    return list(zip(joined[::2], joined[1::2], strict=True))
+    fast, slow, joined = (f'{label}{number}' for label in ('fast', 'slow', 'joined'))
+    writer.lines.append(f'  br i1 {small}, label %{fast}, label %{slow}, !prof !0')
+    writer.lines.append(f'{fast}:')
+    quick = [value for x in angles for value in writer.sincos(x)]
+    writer.lines += [f'  br label %{joined}', f'{slow}:']
+    exact = [writer.call(name, x) for x in angles for name in ('sin', 'cos')]
+    writer.lines += [f'  br label %{joined}', f'{joined}:']
+    both = [writer.emit(f'phi {writer.real} [ {one}, %{fast} ], [ {other}, %{slow} ]')
+            for one, other in zip(quick, exact, strict=True)]
+    return list(zip(both[::2], both[1::2], strict=True))

@@ -1,0 +1,16 @@
+"""All benchmarks: `make bench`, or `make bench ARGS=speed`, `ARGS=latency`."""
+
+from __future__ import annotations
+
+import sys
+
+from latency import latency
+from speed import ROBOTS, speed
+
+if __name__ == '__main__':
+    wanted = sys.argv[1:] or ['speed', 'latency']
+    if 'speed' in wanted:
+        for robot in ROBOTS:
+            print('\n'.join(speed(robot)), end='\n\n', flush=True)
+    if 'latency' in wanted:
+        print('\n'.join(latency()))

@@ -1,0 +1,56 @@
+"""Least squares on a log without ever storing its observation matrix: W'W and W'tau."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from robodyn_ros.description import Array
+from robodyn_ros.errors import ShapeError
+from robodyn_ros.kernels import Kernel
+
+BLOCK_BYTES = 1 << 24  # of the regressor held at a time
+
+
+class NormalEquations(NamedTuple):
+    """``matrix @ parameters = vector``, and the sum of squared (weighted) torques."""
+
+    matrix: Array
+    vector: Array
+    square: float
+
+
+def accumulate(kernel: Kernel, q: Array, qd: Array, qdd: Array, tau: Array,
+               weights: Array) -> NormalEquations:
+    """Return W'W, shape (p, p), and W'tau, shape (p,), of a batch.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        Of the regressor, result of shape (n, p).
+    q, qd, qdd, tau : ndarray, shape (N, n)
+        Motion and torque.
+    weights : ndarray, shape (n,)
+        Factor of each joint's rows, 1 / standard deviation of its noise.
+    """
+    n, p = kernel.spec.shape
+    for name, values in (('q', q), ('qd', qd), ('qdd', qdd), ('tau', tau)):
+        if values.ndim != 2 or values.shape != (len(q), n):
+            raise ShapeError(name, f'shape {values.shape}', f'(N, {n}), the same N for all')
+    if weights.shape != (n,):
+        raise ShapeError('weights', f'shape {weights.shape}', f'({n},)')
+    block = max(8, BLOCK_BYTES // (8 * n * p) // 8 * 8)
+    buffer = np.empty((min(block, len(q)), n, p))
+    matrix, vector = np.zeros((p, p)), np.zeros(p)
+    weighted = tau * weights
+    # a joint feels the bodies that it carries, no others: most of W is zero, and stays out
+    felt = [np.flatnonzero(row) for row in kernel.nonzero]
+    for start in range(0, len(q), block):
+        part = slice(start, min(start + block, len(q)))
+        rows = kernel.general(q[part], qd[part], qdd[part], out=buffer[:part.stop - start])
+        for joint, columns in enumerate(felt):
+            w = rows[:, joint, columns] * weights[joint]
+            matrix[np.ix_(columns, columns)] += w.T @ w
+            vector[columns] += w.T @ weighted[part, joint]
+    return NormalEquations(matrix, vector, float(np.einsum('ij,ij', weighted, weighted)))
