@@ -50,16 +50,18 @@ slowest = max(slowest, time.perf_counter() - begin)
 print(imported, one, total_one, time.perf_counter() - first, slowest)
 '''
 PEAK = '''
-import resource, sys
+import sys
 import numpy as np, robodyn_ros as rd
 model = rd.load_model(sys.argv[1], locked_joints=eval(sys.argv[2]))
 states = np.zeros((3, 1_000_000, model.n))
 dynamics = rd.Dynamics(model)
 dynamics.inverse_dynamics(*states[:, :8])
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+states += 0.1
+peak = lambda: int(open('/proc/self/status').read().split('VmHWM:')[1].split()[0])
+open('/proc/self/clear_refs', 'w').write('5')
+before = peak()
 dynamics.inverse_dynamics(*states)
-after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-print((after - before) / 1024, 8e6 * model.n / 2**20)
+print((peak() - before) / 1024, 8e6 * model.n / 2**20)
 '''
 
 

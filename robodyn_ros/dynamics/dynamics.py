@@ -192,7 +192,9 @@ class Dynamics:
         Potential energy is of the moving bodies, zero where their mass is at the root's origin.
         """
         both = self.kernel('energy').single(q, qd)
-        return Energy(both[..., 0], both[..., 1])
+        if both.ndim == 1:
+            return Energy(float(both[0]), float(both[1]))
+        return Energy(both[:, 0], both[:, 1])
 
     def momentum(self, q: ArrayLike, qd: ArrayLike) -> Array:
         """Generalised momentum M qd, shape of q (Kolyubin 3.2.3)."""

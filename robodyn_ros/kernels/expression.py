@@ -33,6 +33,10 @@ class Graph:
             self.nodes.append(key)
         return Scalar(self, number)
 
+    def find(self, node: Node) -> int | None:
+        """Return the number of a node, None where it was never made."""
+        return self._numbers.get(node)
+
     def constant(self, value: float) -> Scalar:
         """Return a constant (zeros of both signs are one)."""
         return self.node('const', float(value) + 0.0)

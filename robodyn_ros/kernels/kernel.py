@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ from robodyn_ros.errors import ShapeError
 from robodyn_ros.kernels.compiler import COMPILER
 from robodyn_ros.kernels.crossing import cross
 from robodyn_ros.kernels.expression import trace
-from robodyn_ros.kernels.llvm_ir import SAMPLES, write_ir
+from robodyn_ros.kernels.llvm_ir import LANES, write_ir
 
 WORTH_THREADS = 16384  # samples; below, waking a thread costs more than it saves
 
@@ -127,10 +128,10 @@ class Kernel:
             raise ShapeError('call', f'{len(arguments)} arrays', ', '.join(spec.arguments))
         arrays = [check_array(argument, size, name) for argument, size, name in zip(
             arguments, spec.sizes, spec.arguments, strict=True)]
-        lengths = {array.shape[0] for array in arrays if array.ndim == 2}
+        lengths = {len(array) for array in arrays if array.ndim == 2}
         if not lengths:
             result = np.empty(spec.shape)
-            self._single_function(_pointers(arrays), result.ctypes.data)
+            self._single_function(self._pointers(arrays), _address(result))
             return result
         if len(lengths) > 1:
             given = ', '.join(f'{name} {array.shape}' for name, array in zip(
@@ -151,11 +152,12 @@ class Kernel:
         return out
 
     def _run(self, arrays: Sequence[Array], out: Array, samples: int) -> None:
-        whole = samples - samples % SAMPLES
+        whole = samples - samples % LANES
         threads = self.threads
         if threads > 1 and whole >= WORTH_THREADS:
-            bounds = np.linspace(0, whole // SAMPLES, threads + 1).astype(int) * SAMPLES
-            parts = list(zip(bounds[:-1], bounds[1:], strict=True))
+            bounds = np.linspace(0, whole // LANES, threads + 1).astype(int) * LANES
+            parts = [(int(start), int(stop)) for start, stop in zip(
+                bounds[:-1], bounds[1:], strict=True)]
             others = [_pool(threads).submit(self._run_part, arrays, out, *part)
                       for part in parts[1:]]
             self._run_part(arrays, out, *parts[0])
@@ -164,15 +166,25 @@ class Kernel:
         elif whole:
             self._run_part(arrays, out, 0, whole)
         for i in range(whole, samples):
-            self._single_function(_pointers([array[i] for array in arrays]), out[i].ctypes.data)
+            self._single_function(self._pointers(arrays, i), _address(out[i]))
 
     def _run_part(self, arrays: Sequence[Array], out: Array, start: int, stop: int) -> None:
-        self._batch_function(_pointers([array[start:] for array in arrays]),
-                             out[start:].ctypes.data, int(stop - start))
+        row = 8 * math.prod(self.spec.shape)
+        self._batch_function(self._pointers(arrays, start), _address(out) + start * row,
+                             stop - start)
+
+    @cached_property
+    def _pointer_array(self) -> Any:
+        return ctypes.c_void_p * len(self.spec.sizes)
+
+    def _pointers(self, arrays: Sequence[Array], row: int = 0) -> Any:
+        """Addresses of a row of each input."""
+        return self._pointer_array(*[_address(array) + 8 * row * size for array, size in zip(
+            arrays, self.spec.sizes, strict=True)])
 
 
-def _pointers(arrays: Sequence[Array]) -> Any:
-    return (ctypes.c_void_p * len(arrays))(*(array.ctypes.data for array in arrays))
+def _address(array: Array) -> int:
+    return array.__array_interface__['data'][0]
 
 
 def check_array(argument: ArrayLike, size: int, name: str) -> Array:
@@ -183,6 +195,10 @@ def check_array(argument: ArrayLike, size: int, name: str) -> Array:
     ShapeError
         Another shape, or not numbers.
     """
+    if type(argument) is np.ndarray and argument.dtype == np.float64 and (
+            argument.flags.c_contiguous and argument.ndim in (1, 2)
+            and argument.shape[-1] == size):
+        return argument
     valid = f'float array of shape ({size},) or (N, {size})'
     try:
         array = np.ascontiguousarray(argument, dtype=np.float64)

@@ -1,9 +1,8 @@
 """A graph of operations -> LLVM IR, in two forms.
 
 ``single`` computes one sample in scalar registers. ``batch`` computes ``LANES`` samples at once in
-vector registers, two such streams in turns, so that nothing depends on what LLVM's vectoriser
-makes of the loop. Sine and cosine are inlined: Cody-Waite reduction, then the minimax polynomials
-of fdlibm.
+vector registers, so that nothing depends on what LLVM's vectoriser makes of the loop. Sine and
+cosine are inlined: Cody-Waite reduction, then the minimax polynomials of fdlibm.
 """
 
 from __future__ import annotations
@@ -15,9 +14,6 @@ from collections.abc import Sequence
 from robodyn_ros.kernels.expression import Graph
 
 LANES = 4
-STREAMS = 2  # vectors of samples that a batch works on at once
-SAMPLES = LANES * STREAMS
-TURN = 100  # operations of one stream before the other's turn
 BLOCK = 1500  # operations a basic block: bounds what instruction selection sees at once
 # |angle| up to here is reduced in two fused steps with an error below 1 ulp; beyond, libm
 SINCOS_LIMIT = 1e6
@@ -172,6 +168,35 @@ class _Writer:
                 f'insertelement {self.real} {vector}, double {element}, i32 {lane}')
         return vector
 
+    def load_pair(self, pointer: str, index: int, stride: int) -> tuple[str, str]:
+        """Two neighbouring numbers of four samples: half the loads, and two shuffles."""
+        rows = []
+        for lane in range(4):
+            address = self.emit(
+                f'getelementptr double, ptr {pointer}, i64 {index + lane * stride}')
+            rows.append(self.emit(f'load <2 x double>, ptr {address}, align 8'))
+        even, odd = (self.emit(
+            f'shufflevector <2 x double> {rows[k]}, <2 x double> {rows[k + 2]}, '
+            '<4 x i32> <i32 0, i32 1, i32 2, i32 3>') for k in (0, 1))
+        return self.unpack(even, odd)
+
+    def unpack(self, a: str, b: str) -> tuple[str, str]:
+        """(a0 b0 a2 b2) and (a1 b1 a3 b3)."""
+        low, high = (self.emit(f'shufflevector {self.real} {a}, {self.real} {b}, <4 x i32> '
+                               f'<i32 {k}, i32 {k + 4}, i32 {k + 2}, i32 {k + 6}>')
+                     for k in (0, 1))
+        return low, high
+
+    def store_pair(self, first: str, second: str, pointer: str, index: int, stride: int) -> None:
+        """Store two neighbouring numbers of four samples."""
+        for lane, pair in enumerate(self.unpack(first, second)):
+            for half in (0, 1):
+                part = self.emit(f'shufflevector {self.real} {pair}, {self.real} poison, '
+                                 f'<2 x i32> <i32 {2 * half}, i32 {2 * half + 1}>')
+                address = self.emit(f'getelementptr double, ptr {pointer}, '
+                                    f'i64 {index + (lane + 2 * half) * stride}')
+                self.lines.append(f'  store <2 x double> {part}, ptr {address}, align 8')
+
     def store(self, value: str, pointer: str, index: int, stride: int) -> None:
         for lane in range(self.lanes):
             element = value if self.lanes == 1 else self.emit(
@@ -181,8 +206,8 @@ class _Writer:
             self.lines.append(f'  store double {element}, ptr {address}, align 8')
 
 
-class _Stream:
-    """The samples of one vector: where they are, and the values computed of them."""
+class _Samples:
+    """The samples at hand: where they are in memory, and the values computed of them."""
 
     def __init__(self, inputs: Sequence[str], output: str):
         self.inputs, self.output = inputs, output
@@ -195,7 +220,7 @@ def write_ir(graph: Graph, outputs: Sequence[int], sizes: Sequence[int], *, batc
 
     ``single``: ``void name(double **inputs, double *output)``.
     ``batch``: ``void name(double **inputs, double *output, int64 samples)``; samples is a multiple
-    of ``SAMPLES``, arrays are C-contiguous with a row for each sample, inputs and output do not
+    of ``LANES``, arrays are C-contiguous with a row for each sample, inputs and output do not
     overlap.
     """
     writer = _Writer(LANES if batch else 1)
@@ -208,87 +233,88 @@ def write_ir(graph: Graph, outputs: Sequence[int], sizes: Sequence[int], *, batc
         head += ['  %none = icmp eq i64 %samples, 0',
                  '  br i1 %none, label %done, label %loop', 'loop:',
                  '  %sample = phi i64 [ 0, %entry ], [ %next, %latch ]']
-        streams = []
-        for stream in range(STREAMS):
-            first = f'%first{stream}'
-            head.append(f'  {first} = add i64 %sample, {stream * LANES}')
-            pointers = []
-            for base, size in (*((f'%in{i}', size) for i, size in enumerate(sizes)),
-                               ('%output0', len(outputs))):
-                pointers.append(f'{base}.of{stream}')
-                head += [f'  {base}.at{stream} = mul i64 {first}, {size}',
-                         f'  {pointers[-1]} = getelementptr double, ptr {base}, '
-                         f'i64 {base}.at{stream}']
-            streams.append(_Stream(pointers[:-1], pointers[-1]))
+        pointers = []
+        for base, size in (*((f'%in{i}', size) for i, size in enumerate(sizes)),
+                           ('%output0', len(outputs))):
+            pointers.append(f'{base}.row')
+            head += [f'  {base}.at = mul i64 %sample, {size}',
+                     f'  {base}.row = getelementptr double, ptr {base}, i64 {base}.at']
+        samples = _Samples(pointers[:-1], pointers[-1])
     else:
-        streams = [_Stream([f'%in{i}' for i in range(len(sizes))], '%output0')]
-    _write_body(writer, graph, outputs, streams, sizes)
+        samples = _Samples([f'%in{i}' for i in range(len(sizes))], '%output0')
+    _write_body(writer, graph, outputs, samples, sizes)
     tail = ['  ret void', '}']
     if batch:
-        tail = ['  br label %latch', 'latch:', f'  %next = add nuw i64 %sample, {SAMPLES}',
+        tail = ['  br label %latch', 'latch:', f'  %next = add nuw i64 %sample, {LANES}',
                 '  %more = icmp ult i64 %next, %samples',
                 '  br i1 %more, label %loop, label %done', 'done:', '  ret void', '}']
     return '\n'.join([*head, *writer.lines, *tail, *writer.declarations(), ''])
 
 
-def _write_body(writer: _Writer, graph: Graph, outputs: Sequence[int],
-                streams: Sequence[_Stream], sizes: Sequence[int]) -> None:
+def _write_body(writer: _Writer, graph: Graph, outputs: Sequence[int], samples: _Samples,
+                sizes: Sequence[int]) -> None:
     """Write all nodes: what the angles need, all sines and cosines at once, then the rest."""
     used = graph.reachable(outputs)
     angles = sorted({graph.nodes[node][1] for node in used
                      if graph.nodes[node][0] in ('sin', 'cos')})
-    before = set(graph.reachable(angles))
+    before = graph.reachable(angles)
     if any(graph.nodes[node][0] in ('sin', 'cos') for node in before):
         raise ValueError('a sine of a sine: angles must not depend on sines and cosines')
-    rest = [node for node in used
-            if node not in before and graph.nodes[node][0] not in ('sin', 'cos')]
-    for number, stream in enumerate(streams):
-        for node in before:
-            _write_node(writer, graph, node, stream, sizes)
-        values = stream.values
-        sines = _write_sincos(writer, [values[angle] for angle in angles], number)
-        for node in used:
-            operation, a, _ = graph.nodes[node]
-            if operation in ('sin', 'cos'):
-                values[node] = sines[angles.index(a)][operation == 'cos']
-    # the streams take turns, a basic block each: the recursion is one long chain of dependent
-    # steps, and while one stream waits for its own the processor has the other's to do
-    block = BLOCK if len(streams) == 1 else TURN
-    for start in range(0, len(rest), block):
-        for number, stream in enumerate(streams):
-            writer.block(f'turn{start}of{number}')
-            for node in rest[start:start + block]:
-                _write_node(writer, graph, node, stream, sizes)
-    for number, stream in enumerate(streams):
-        writer.block(f'results{number}')
-        _write_outputs(writer, graph, outputs, stream, number)
+    values = samples.values
+    for node in before:
+        _write_node(writer, graph, node, samples, sizes)
+    sines = _write_sincos(writer, [values[angle] for angle in angles])
+    for node in used:
+        operation, a, _ = graph.nodes[node]
+        if operation in ('sin', 'cos'):
+            values[node] = sines[angles.index(a)][operation == 'cos']
+    for count, node in enumerate(node for node in used if node not in values):
+        _write_node(writer, graph, node, samples, sizes)
+        if count % BLOCK == BLOCK - 1:
+            writer.block(f'part{count}')
+    _write_outputs(writer, graph, outputs, samples)
 
 
-def _write_outputs(writer: _Writer, graph: Graph, outputs: Sequence[int], stream: _Stream,
-                   number: int) -> None:
+def _write_outputs(writer: _Writer, graph: Graph, outputs: Sequence[int],
+                   samples: _Samples) -> None:
     zeros = {node for node in outputs if graph.nodes[node][:2] == ('const', 0.0)}
     if sum(node in zeros for node in outputs) * 2 > len(outputs):  # clear all, then fill
-        writer.lines.append(f'  call void @llvm.memset.p0.i64(ptr align 8 {stream.output}, i8 0, '
+        writer.lines.append(f'  call void @llvm.memset.p0.i64(ptr align 8 {samples.output}, i8 0, '
                             f'i64 {8 * writer.lanes * len(outputs)}, i1 false)')
     else:
         zeros = set()
-    for index, node in enumerate(outputs):
-        if node in zeros:
-            continue
-        writer.store(_operand(writer, graph, stream, node), stream.output, index, len(outputs))
-        if index % BLOCK == BLOCK - 1:
-            writer.block(f'stored{index}of{number}')
+    index = 0
+    while index < len(outputs):
+        pair = outputs[index:index + 2]
+        if writer.lanes == 4 and len(pair) == 2 and not zeros.intersection(pair):
+            first, second = (_operand(writer, graph, samples, node) for node in pair)
+            writer.store_pair(first, second, samples.output, index, len(outputs))
+            index += 2
+        else:
+            if pair[0] not in zeros:
+                writer.store(_operand(writer, graph, samples, pair[0]), samples.output, index,
+                             len(outputs))
+            index += 1
+        if index % BLOCK < 2:
+            writer.block(f'stored{index}')
 
 
-def _write_node(writer: _Writer, graph: Graph, node: int, stream: _Stream,
+def _write_node(writer: _Writer, graph: Graph, node: int, samples: _Samples,
                 sizes: Sequence[int]) -> None:
     operation, a, b = graph.nodes[node]
-    values = stream.values
+    values = samples.values
+    if node in values:  # loaded with its neighbour
+        return
     if operation == 'input':
-        values[node] = writer.load(stream.inputs[a], b, sizes[a])
+        partner = graph.find(('input', a, b ^ 1))
+        if writer.lanes == 4 and partner is not None:
+            pair = writer.load_pair(samples.inputs[a], b & ~1, sizes[a])
+            values[node], values[partner] = pair if b % 2 == 0 else reversed(pair)
+        else:
+            values[node] = writer.load(samples.inputs[a], b, sizes[a])
     elif operation in ('add', 'sub', 'mul', 'div'):
-        values[node] = writer.binary(operation, _operand(writer, graph, stream, a),
-                                     _operand(writer, graph, stream, b))
+        values[node] = writer.binary(operation, _operand(writer, graph, samples, a),
+                                     _operand(writer, graph, samples, b))
     elif operation == 'neg':
         values[node] = writer.neg(values[a])
     elif operation == 'sqrt':
@@ -297,12 +323,12 @@ def _write_node(writer: _Writer, graph: Graph, node: int, stream: _Stream,
         values[node] = writer.sign(values[a])
 
 
-def _operand(writer: _Writer, graph: Graph, stream: _Stream, node: int) -> str:
+def _operand(writer: _Writer, graph: Graph, samples: _Samples, node: int) -> str:
     operation, a, _ = graph.nodes[node]
-    return writer.const(a) if operation == 'const' else stream.values[node]
+    return writer.const(a) if operation == 'const' else samples.values[node]
 
 
-def _write_sincos(writer: _Writer, angles: Sequence[str], number: int) -> list[tuple[str, str]]:
+def _write_sincos(writer: _Writer, angles: Sequence[str]) -> list[tuple[str, str]]:
     """Sines and cosines; if one angle is beyond the limit (or nan), all take libm's slow way."""
     if not angles:
         return []
@@ -314,13 +340,11 @@ def _write_sincos(writer: _Writer, angles: Sequence[str], number: int) -> list[t
     if writer.lanes > 1:
         word = writer.emit(f'bitcast {writer.flag} {small} to i{writer.lanes}')
         small = writer.emit(f'icmp eq i{writer.lanes} {word}, -1')
-    fast, slow, joined = (f'{label}{number}' for label in ('fast', 'slow', 'joined'))
-    writer.lines.append(f'  br i1 {small}, label %{fast}, label %{slow}, !prof !0')
-    writer.lines.append(f'{fast}:')
+    writer.lines += [f'  br i1 {small}, label %fast, label %slow, !prof !0', 'fast:']
     quick = [value for x in angles for value in writer.sincos(x)]
-    writer.lines += [f'  br label %{joined}', f'{slow}:']
+    writer.lines += ['  br label %joined', 'slow:']
     exact = [writer.call(name, x) for x in angles for name in ('sin', 'cos')]
-    writer.lines += [f'  br label %{joined}', f'{joined}:']
-    both = [writer.emit(f'phi {writer.real} [ {one}, %{fast} ], [ {other}, %{slow} ]')
+    writer.lines += ['  br label %joined', 'joined:']
+    both = [writer.emit(f'phi {writer.real} [ {one}, %fast ], [ {other}, %slow ]')
             for one, other in zip(quick, exact, strict=True)]
     return list(zip(both[::2], both[1::2], strict=True))

@@ -56,6 +56,8 @@ class Arm(Node):
         self.start: int | None = None
         self.sent: dict[int, tuple[Any, Any, int]] = {}
         self.received: dict[str, dict[int, Any]] = {name: {} for name in (*VECTORS, 'torque')}
+        self.latest: dict[str, bytes] = {}  # read by the thread that draws
+        self.state: tuple[Any, Any] | None = None
         self.matrices: list[Any] = []
         self.latencies: list[float] = []
         self.models: dict[str, int] = {}
@@ -94,7 +96,7 @@ class Arm(Node):
             now = time.perf_counter_ns()
             stamp = _STAMP.unpack_from(message, 4)
             key = stamp[0] * 1_000_000_000 + stamp[1]
-            kept[key] = message
+            kept[key] = self.latest[name] = message
             if name == 'gravity' and key in self.sent:
                 self.latencies.append((now - self.sent[key][2]) * 1e-9)
 
@@ -144,6 +146,7 @@ class Arm(Node):
         message = JointState(name=list(self.model.joint_names), position=q.tolist(),
                              velocity=qd.tolist())
         message.header.stamp = to_stamp(now)
+        self.state = q, qd
         self.sent[now] = q, qd, time.perf_counter_ns()
         self._states.publish(message)
 
@@ -154,9 +157,9 @@ class Arm(Node):
         for column in ('joint', 'position', 'velocity', 'gravity', 'Coriolis', 'friction',
                        'feed-forward', 'diag M'):
             table.add_column(column, justify='left' if column == 'joint' else 'right')
-        latest = {name: self.values(name, [next(reversed(kept))])[0] if kept else None
-                  for name, kept in self.received.items()}
-        state = next(reversed(self.sent.values())) if self.sent else None
+        latest = {name: deserialize_message(self.latest[name], JointState).effort
+                  if name in self.latest else None for name in self.received}
+        state = self.state
         matrix = self.mass_matrices(slice(-1, None)) if self.matrices else None
         for i, joint in enumerate(model.joint_names):
             row = [joint]
