@@ -41,6 +41,10 @@ class Reference:
             raise ValueRangeError('time_from_start', self.times.tolist()[:10],
                                   'strictly increasing from 0 or later')
 
+        h = np.diff(self.times)[:, None]
+        self._coefficients = _quintic(self.q[:-1], self.qd[:-1] * h, self.qdd[:-1] * h * h,
+                                      self.q[1:], self.qd[1:] * h, self.qdd[1:] * h * h)
+
     @property
     def duration(self) -> float:
         """Time of the last point, s."""
@@ -63,16 +67,17 @@ class Reference:
         i = int(np.searchsorted(self.times, time, side='right')) - 1
         h = self.times[i + 1] - self.times[i]
         s = (time - self.times[i]) / h
-        c = _quintic(self.q[i], self.qd[i] * h, self.qdd[i] * h * h, self.q[i + 1],
-                     self.qd[i + 1] * h, self.qdd[i + 1] * h * h)
-        powers = np.array([s**k for k in range(6)])
-        first = np.array([k * s**(k - 1) if k else 0.0 for k in range(6)])
-        second = np.array([k * (k - 1) * s**(k - 2) if k > 1 else 0.0 for k in range(6)])
-        return powers @ c, first @ c / h, second @ c / (h * h)
+        s2, s3, s4 = s * s, s**3, s**4
+        powers = np.array([
+            [1.0, s, s2, s3, s4, s4 * s],
+            [0.0, 1 / h, 2 * s / h, 3 * s2 / h, 4 * s3 / h, 5 * s4 / h],
+            [0.0, 0.0, 2 / h**2, 6 * s / h**2, 12 * s2 / h**2, 20 * s3 / h**2]])
+        q, qd, qdd = powers @ self._coefficients[:, i]
+        return q, qd, qdd
 
 
 def _quintic(p0: Array, v0: Array, a0: Array, p1: Array, v1: Array, a1: Array) -> Array:
-    """Coefficients, shape (6, n), of the quintic on [0, 1] with these ends."""
+    """Coefficients, shape (6, segments, n), of the quintics on [0, 1] with these ends."""
     c0, c1, c2 = p0, v0, a0 / 2
     position, velocity, acceleration = p1 - c0 - c1 - c2, v1 - c1 - 2 * c2, a1 - 2 * c2
     return np.array([c0, c1, c2,

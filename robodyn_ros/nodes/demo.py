@@ -22,9 +22,10 @@ from rich.live import Live
 from rich.panel import Panel
 from rich.table import Table
 from sensor_msgs.msg import JointState
-from std_msgs.msg import Float64MultiArray, String
+from std_msgs.msg import String
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
+from robodyn_interfaces.msg import DynamicsTerms
 from robodyn_ros.control import Reference, SmoothMotion, saturate
 from robodyn_ros.dynamics import Dynamics
 from robodyn_ros.model import Model
@@ -34,12 +35,13 @@ from robodyn_ros.nodes.processes import NodeProcess
 
 TOLERANCE = 1e-9  # largest error of a value, relative to the largest of its topic
 _STAMP = struct.Struct('<iI')  # behind a serialised message's 4 bytes of encapsulation
-VECTORS = ('gravity', 'coriolis', 'friction')
+TERMS = ('gravity', 'coriolis', 'friction', 'mass_matrix')
 
 
-def to_ns(stamp: Time) -> int:
-    """Return a stamp as ns."""
-    return int(stamp.sec) * 1_000_000_000 + int(stamp.nanosec)
+def stamp_of(message: bytes) -> int:
+    """Return the stamp of a serialised message that begins with a header, ns."""
+    seconds, nanoseconds = _STAMP.unpack_from(message, 4)
+    return int(seconds) * 1_000_000_000 + int(nanoseconds)
 
 
 def to_stamp(ns: int) -> Time:
@@ -54,23 +56,21 @@ class Arm(Node):
         super().__init__('demo_arm')
         self.model, self.motion = model, SmoothMotion(model)
         self.start: int | None = None
-        self.sent: dict[int, tuple[Any, Any, int]] = {}
-        self.received: dict[str, dict[int, Any]] = {name: {} for name in (*VECTORS, 'torque')}
-        self.latest: dict[str, bytes] = {}  # read by the thread that draws
+        self.sent: dict[int, tuple[Any, Any, int]] = {}  # stamp: q, qd, when
+        self.terms: dict[int, bytes] = {}
+        self.torques: dict[int, bytes] = {}
+        self.latest_terms = self.latest_torque = b''  # read by the thread that draws
         self.state: tuple[Any, Any] | None = None
-        self.matrices: list[Any] = []
         self.latencies: list[float] = []
         self.models: dict[str, int] = {}
         self._description = self.create_publisher(String, 'robot_description', LATCHED)
         self._description.publish(String(data=text))
         self._states = self.create_publisher(JointState, 'joint_states', 10)
         self._reference = self.create_publisher(JointTrajectory, 'feedforward/reference', 1)
+        # messages are kept as they come, serialised, and read when there is time
         self._fast = FastSubscriptions(self, self._on_error)
-        for name in VECTORS:
-            self._hear(f'dynamics/{name}', name)
-        self._hear('feedforward/torque', 'torque')
-        self._fast.add(Float64MultiArray, 'dynamics/mass_matrix', self.matrices.append, 50,
-                       raw=True)
+        self._fast.add(DynamicsTerms, 'dynamics/terms', self._on_terms, 50, raw=True)
+        self._fast.add(JointState, 'feedforward/torque', self._on_torque, 50, raw=True)
         self._fast.start()
         self.create_subscription(DiagnosticArray, '/diagnostics', self._on_diagnostics, 10)
         self._pacer = Pacer(self._tick, 1.0 / rate, self._on_error)
@@ -88,29 +88,14 @@ class Arm(Node):
         self.stop_moving()
         self._fast.stop()
 
-    def _hear(self, topic: str, name: str) -> None:
-        """Keep messages as they come, serialised: they are read when there is time."""
-        kept = self.received[name]
+    def _on_terms(self, message: bytes) -> None:
+        now, stamp = time.perf_counter_ns(), stamp_of(message)
+        self.terms[stamp] = self.latest_terms = message
+        if stamp in self.sent:
+            self.latencies.append((now - self.sent[stamp][2]) * 1e-9)
 
-        def callback(message: bytes) -> None:
-            now = time.perf_counter_ns()
-            stamp = _STAMP.unpack_from(message, 4)
-            key = stamp[0] * 1_000_000_000 + stamp[1]
-            kept[key] = self.latest[name] = message
-            if name == 'gravity' and key in self.sent:
-                self.latencies.append((now - self.sent[key][2]) * 1e-9)
-
-        self._fast.add(JointState, topic, callback, 50, raw=True)
-
-    def values(self, name: str, stamps: Any) -> Any:
-        """Efforts of kept messages, shape (len(stamps), n)."""
-        kept = self.received[name]
-        return np.array([deserialize_message(kept[stamp], JointState).effort for stamp in stamps])
-
-    def mass_matrices(self, which: slice = slice(None)) -> Any:
-        """Kept mass matrices, shape (k, n, n)."""
-        data = [deserialize_message(one, Float64MultiArray).data for one in self.matrices[which]]
-        return np.array(data).reshape(-1, self.model.n, self.model.n)
+    def _on_torque(self, message: bytes) -> None:
+        self.torques[stamp_of(message)] = self.latest_torque = message
 
     def _on_diagnostics(self, message: DiagnosticArray) -> None:
         for status in message.status:
@@ -120,7 +105,7 @@ class Arm(Node):
 
     def ready(self) -> bool:
         """Whether both nodes have a model and answer."""
-        return (bool(self.received['gravity']) and self._reference.get_subscription_count() > 0
+        return (bool(self.terms) and self._reference.get_subscription_count() > 0
                 and min(self.models.get(name, 0) for name in ('dynamics', 'feedforward')) > 0)
 
     def begin(self, seconds: float) -> Reference:
@@ -135,7 +120,7 @@ class Arm(Node):
             positions=q.tolist(), velocities=qd.tolist(), accelerations=qdd.tolist(),
             time_from_start=Duration(sec=int(t), nanosec=int(round(t % 1 * 1e9))))
             for t, (q, qd, qdd) in zip(times, states, strict=True)]
-        for record in (*self.received.values(), self.matrices, self.latencies, self.sent):
+        for record in (self.terms, self.torques, self.latencies, self.sent):
             record.clear()
         self._reference.publish(message)
         return reference
@@ -143,8 +128,10 @@ class Arm(Node):
     def _tick(self) -> None:
         now = self.get_clock().now().nanoseconds
         q, qd, _ = self.motion.sample((now - self.start) * 1e-9 if self.start else 0.0)
-        message = JointState(name=list(self.model.joint_names), position=q.tolist(),
-                             velocity=qd.tolist())
+        model = self.model  # as a real arm's driver does, name the joints that mimic as well
+        message = JointState(name=list(model.body_joints),
+                             position=(model.row @ q + model.offset).tolist(),
+                             velocity=(model.row @ qd).tolist())
         message.header.stamp = to_stamp(now)
         self.state = q, qd
         self.sent[now] = q, qd, time.perf_counter_ns()
@@ -157,61 +144,50 @@ class Arm(Node):
         for column in ('joint', 'position', 'velocity', 'gravity', 'Coriolis', 'friction',
                        'feed-forward', 'diag M'):
             table.add_column(column, justify='left' if column == 'joint' else 'right')
-        latest = {name: deserialize_message(self.latest[name], JointState).effort
-                  if name in self.latest else None for name in self.received}
-        state = self.state
-        matrix = self.mass_matrices(slice(-1, None)) if self.matrices else None
+        terms = deserialize_message(self.latest_terms, DynamicsTerms) if self.terms else None
+        torque = deserialize_message(self.latest_torque, JointState) if self.torques else None
+        columns = [*(self.state or (None, None))]
+        columns += [terms and getattr(terms, name) for name in ('gravity', 'coriolis', 'friction')]
+        columns += [torque and torque.effort, terms and terms.mass_matrix[::model.n + 1]]
         for i, joint in enumerate(model.joint_names):
-            row = [joint]
-            for values in (state and state[0], state and state[1], *(
-                    latest[name] for name in ('gravity', 'coriolis', 'friction', 'torque'))):
-                row.append('' if values is None else f'{values[i]:+9.4f}')
-            row.append('' if matrix is None else f'{matrix[0, i, i]:9.4f}')
-            table.add_row(*row)
+            table.add_row(joint, *('' if values is None else f'{values[i]:+9.4f}'
+                                   for values in columns))
         rates = '   '.join(f'{label} {len(kept) / max(elapsed, 1e-3):6.0f} Hz' for label, kept in (
-            ('/joint_states', self.sent), ('/dynamics/gravity', self.received['gravity']),
-            ('/dynamics/mass_matrix', self.matrices),
-            ('/feedforward/torque', self.received['torque'])))
+            ('/joint_states', self.sent), ('/dynamics/terms', self.terms),
+            ('/feedforward/torque', self.torques)))
         recent = self.latencies[-1000:] or [float('nan')]
-        delay = (f'state to gravity: median {np.median(recent) * 1e6:.0f} us, '
+        delay = (f'state to terms: median {np.median(recent) * 1e6:.0f} us, '
                  f'99 % {np.percentile(recent, 99) * 1e6:.0f} us')
         units = 'rad, rad/s, N m, kg m^2 (m, m/s, N, kg for sliding joints)'
         return Group(table, Panel(f'{elapsed:4.1f} s   {rates}\n{delay}   {units}'))
 
 
 def _errors(arm: Arm, reference: Reference) -> dict[str, tuple[int, float]]:
-    """For each topic: messages checked, and the largest error relative to its largest value."""
+    """For each quantity: messages checked, and the largest error relative to its largest value."""
     dynamics = Dynamics(arm.model)
     found: dict[str, tuple[int, float]] = {}
-    stamps = [stamp for stamp in arm.received['gravity'] if stamp in arm.sent]
-    for name in VECTORS:
-        kept = arm.received[name]
-        both = [stamp for stamp in kept if stamp in arm.sent]
-        if not both:
-            found[name] = 0, np.inf
-            continue
-        q, qd = (np.array([arm.sent[stamp][part] for stamp in both]) for part in (0, 1))
-        expected = getattr(dynamics.terms(q, qd), name)
-        found[name] = len(both), _relative(arm.values(name, both), expected)
-    # a matrix has no stamp: it belongs to the state of the gravity message beside it
-    matrices = arm.mass_matrices()
-    expected = dynamics.mass_matrix(np.array([arm.sent[stamp][0] for stamp in stamps]))
-    count = min(len(matrices), len(expected))
-    worst = min((_relative(matrices[:count], expected[:count]),
-                 _relative(matrices[-count:], expected[-count:]))) if count else np.inf
-    found['mass_matrix'] = count, worst
-    torques = arm.received['torque']
-    if torques:
-        motion = [reference.sample((stamp - (arm.start or 0)) * 1e-9) for stamp in torques]
-        tau = dynamics.inverse_dynamics(*(np.array(part) for part in zip(*motion, strict=True)))
-        found['torque'] = len(torques), _relative(
-            arm.values('torque', torques), saturate(tau, arm.model.effort_limit)[0])
-    else:
-        found['torque'] = 0, np.inf
+    stamps = [stamp for stamp in arm.terms if stamp in arm.sent]
+    messages = [deserialize_message(arm.terms[stamp], DynamicsTerms) for stamp in stamps]
+    n = arm.model.n
+    states = np.array([arm.sent[stamp][:2] for stamp in stamps]).reshape(-1, 2, n)
+    expected = dynamics.terms(states[:, 0], states[:, 1])
+    for name in TERMS:
+        value = np.array([getattr(message, name) for message in messages])
+        wanted = getattr(expected, name)
+        found[f'/dynamics/terms: {name}'] = len(stamps), _relative(
+            value.reshape(wanted.shape), wanted)
+    motion = [reference.sample((stamp - (arm.start or 0)) * 1e-9) for stamp in arm.torques]
+    q, qd, qdd = np.array(motion).reshape(-1, 3, n).transpose(1, 0, 2)
+    tau = saturate(dynamics.inverse_dynamics(q, qd, qdd), arm.model.effort_limit)[0]
+    torques = [deserialize_message(one, JointState).effort for one in arm.torques.values()]
+    found['/feedforward/torque'] = len(torques), _relative(
+        np.array(torques).reshape(-1, n), tau)
     return found
 
 
 def _relative(value: Any, expected: Any) -> float:
+    if not len(value):
+        return np.inf
     return float(np.abs(value - expected).max() / max(float(np.abs(expected).max()), 1e-6))
 
 
@@ -222,7 +198,6 @@ def run_demo(model: Model, text: str, *, seconds: float, rate: float = 1000.0,
     if picture is not None or not console.is_terminal:
         console.width = 110
     os.environ.setdefault('ROS_AUTOMATIC_DISCOVERY_RANGE', 'LOCALHOST')
-    os.environ.setdefault('ROS_DOMAIN_ID', str(20 + os.getpid() % 80))
     gravity = f'gravity:=[{", ".join(map(repr, model.gravity.tolist()))}]'
     with ExitStack() as stack:
         nodes = [stack.enter_context(NodeProcess(name, '--ros-args', '-p', gravity))
@@ -235,7 +210,8 @@ def run_demo(model: Model, text: str, *, seconds: float, rate: float = 1000.0,
         executor = SingleThreadedExecutor()
         executor.add_node(arm)
         console.print(f'robot [bold]{model.name}[/], {model.n} joints; nodes '
-                      f'{", ".join(f"{node.name} (process {node.pid})" for node in nodes)}')
+                      f'{", ".join(f"{node.name} (process {node.pid})" for node in nodes)}; '
+                      f'ROS_DOMAIN_ID {os.environ.get("ROS_DOMAIN_ID", "0")}, this machine alone')
         if not _spin(executor, 60.0, nodes, until=arm.ready):
             console.print('[red]the nodes did not come up')
             return _fail(console, nodes)
@@ -248,6 +224,7 @@ def run_demo(model: Model, text: str, *, seconds: float, rate: float = 1000.0,
                 live.update(arm.table(time.monotonic() - began),
                             refresh=console.is_terminal)
             elapsed = time.monotonic() - began
+        console.print()
         arm.stop_moving()
         sent = len(arm.sent)
         _spin(executor, 0.3, nodes)
@@ -280,15 +257,14 @@ def _summary(console: Console, arm: Arm, reference: Reference, nodes: list[NodeP
     for name, (count, error) in errors.items():
         right = error <= TOLERANCE
         good = good and right
-        topic = f'/feedforward/{name}' if name == 'torque' else f'/dynamics/{name}'
-        table.add_row(topic, str(count), f'{count / elapsed:.0f} Hz',
+        table.add_row(name, str(count), f'{count / elapsed:.0f} Hz',
                       f'[{"green" if right else "red"}]{error:.1e}')
     console.print(table)
     if arm.latencies:
         late = np.array(arm.latencies) * 1e6
-        console.print(f'state to gravity: median {np.median(late):.0f} us, 99 % '
+        console.print(f'state to terms: median {np.median(late):.0f} us, 99 % '
                       f'{np.percentile(late, 99):.0f} us, largest {late.max():.0f} us')
-    lost = len(arm.sent.keys() - arm.received['gravity'].keys())
+    lost = len(arm.sent.keys() - arm.terms.keys())
     console.print(f'{lost} of {sent} states without an answer')
     if dead:
         return _fail(console, dead)
