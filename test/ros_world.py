@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import time
 
-# before rclpy is imported anywhere: tests hear no one but themselves
-os.environ['ROS_AUTOMATIC_DISCOVERY_RANGE'] = 'LOCALHOST'
-os.environ['ROS_DOMAIN_ID'] = str(100 + os.getpid() % 100)
+os.environ['ROS_AUTOMATIC_DISCOVERY_RANGE'] = 'LOCALHOST'  # before rclpy is imported
 
 import rclpy
 from builtin_interfaces.msg import Duration, Time
@@ -21,13 +20,21 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
+from robodyn_ros.nodes.fast_path import FastSubscriptions
+
+WORLDS = itertools.count(os.getpid())
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 
 
+def _fail(topic, error):
+    raise error
+
+
 class World:
-    """One rclpy node of the test."""
+    """One rclpy node of the test, in a domain that it shares with the processes it starts."""
 
     def __init__(self):
+        os.environ['ROS_DOMAIN_ID'] = str(1 + next(WORLDS) % 99)
         self.context = rclpy.Context()
         rclpy.init(context=self.context)
         self.node = rclpy.create_node('test', context=self.context)
@@ -35,10 +42,13 @@ class World:
         self.executor.add_node(self.node)
         self.diagnostics = {}
         self.node.create_subscription(DiagnosticArray, '/diagnostics', self._on_diagnostics, 10)
-        self._publishers, self._last_ns = {}, 0
+        self._publishers, self._listeners = {}, []
 
     def close(self):
+        for listener in self._listeners:
+            listener.stop()
         self.executor.shutdown()
+        self.node.destroy_node()  # or its latched messages outlive the test
         rclpy.shutdown(context=self.context)
 
     def _on_diagnostics(self, message):
@@ -57,7 +67,10 @@ class World:
 
     def collect(self, kind, topic):
         messages = []
-        self.node.create_subscription(kind, topic, messages.append, 50)
+        listener = FastSubscriptions(self.node, _fail)
+        listener.add(kind, topic, messages.append, 100)
+        listener.start()
+        self._listeners.append(listener)
         self.wait(lambda: self.node.count_publishers(topic) > 0, f'a publisher of {topic}')
         return messages
 

@@ -11,7 +11,7 @@ from robodyn_ros import __version__
 
 
 def robodyn(*arguments, timeout=120):
-    environment = {**os.environ, 'ROS_DOMAIN_ID': str(100 + os.getpid() % 100)}
+    environment = {**os.environ, 'ROS_DOMAIN_ID': str(1 + os.getpid() % 99)}
     return subprocess.run([sys.executable, '-m', 'robodyn_ros.cli', *arguments], env=environment,
                           capture_output=True, text=True, timeout=timeout)
 
