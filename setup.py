@@ -22,7 +22,8 @@ setup(
         (f'share/{NAME}', ['package.xml']),
         (f'share/{NAME}/launch', glob('launch/*.launch.py')),
         (f'share/{NAME}/config', glob('config/*.yaml')),
-        (f'share/{NAME}/urdf', glob('urdf/*')),
+        (f'share/{NAME}/config/robots', glob('config/robots/*.yaml')),
+        (f'share/{NAME}/urdf', glob('urdf/*.xacro')),
     ],
     zip_safe=True,
     entry_points={'console_scripts': [

@@ -1,0 +1,125 @@
+"""`robodyn check` and `robodyn motors`, on every robot and on faults made on purpose."""
+
+import json
+
+import numpy as np
+import pytest
+import yaml
+from robots import PANDA_URDF, ROBOTS, joint, link, planar_2r, robot
+from test_dynamics_oracle import ALL, MASSLESS, WITHOUT
+
+import robodyn_ros as rd
+from robodyn_ros.check import check_robot
+from robodyn_ros.cli import main
+from robodyn_ros.motor_template import motor_template
+
+
+def said(report, where):
+    return ' '.join(doubt.text for doubt in report.doubts if where in doubt.where)
+
+
+@pytest.mark.parametrize('name', ALL)
+def test_every_robot_gets_a_report(name, capsys):
+    code = main(['check', '--json', str(ROBOTS / name)])
+    printed = capsys.readouterr()
+    if name in WITHOUT:
+        assert code == 2 and len(printed.err.splitlines()) == 1
+        return
+    facts = json.loads(printed.out)
+    assert code == (facts['verdict'] == 'faulty')
+    if name in MASSLESS:
+        assert facts['verdict'] == 'faulty' and 'moves no inertia' in printed.out
+
+
+def test_the_report_states_facts():
+    import pinocchio as pin
+
+    report = check_robot(PANDA_URDF)
+    assert report.verdict == 'good' and report.exit_code == 0
+    oracle = pin.buildModelFromXML(PANDA_URDF.read_text())
+    root = next(entry['mass'] for entry in report.links if entry['link'] == 'panda_link0')
+    moving = sum(inertia.mass for inertia in oracle.inertias[1:])
+    assert report.robot['total mass, kg'] == pytest.approx(root + moving)
+    text = report.to_text()
+    assert 'panda: good' in text and 'panda_link7  (panda_joint7, revolute)' in text
+    second = next(entry for entry in report.joints if entry['joint'] == 'panda_joint2')
+    assert 40 < second['gravity'] < second['effort'] == 87.0
+
+
+FAULTS = {
+    'triangle': (planar_2r(i2=0.001).replace('ixx="0.01"', 'ixx="0.5"'), 'link lower', 'triangle'),
+    'negative': (planar_2r().replace('izz="0.03"', 'izz="-0.03"'), 'link lower', 'negative'),
+    'no mass': (planar_2r().replace('<mass value="1.5"/>', '<mass value="0"/>'), 'link lower',
+                'without a mass'),
+    'massless joint': (robot(link('a', 1.0), link('b', 1.0, inertia=(1, 0, 0, 1, 0, 1)), link('c'),
+                             joint('j', 'revolute', 'a', 'b'),
+                             joint('k', 'revolute', 'b', 'c')), 'joint k', 'moves no inertia'),
+}
+WARNINGS = {
+    'weightless': (FAULTS['massless joint'][0], 'link c', 'weightless'),
+    'point': (planar_2r().replace('ixx="0.01" ixy="0.0" ixz="0.0" iyy="0.03" iyz="0.0" izz="0.03"',
+                                  'ixx="0" ixy="0" ixz="0" iyy="0" iyz="0" izz="0"'),
+              'link lower', 'a point'),
+    'units': (planar_2r(i2=3000.0).replace('ixx="0.01"', 'ixx="3000"'), 'link lower', 'gyration'),
+    'far': (planar_2r(l2=25.0), 'link lower', '25.00 m from its frame'),
+    'weak': (robot(link('a', 1.0), link('b', 10.0, (1, 0, 0), (1, 0, 0, 1, 0, 1)),
+                   joint('j', 'revolute', 'a', 'b', axis=(0, 1, 0)).replace(
+                       'effort="100"', 'effort="50"')), 'joint j', 'cannot hold itself up'),
+    'no effort limit': (planar_2r().replace('effort="100"', ''), 'joint j1', 'no effort limit'),
+    'ghost mimic': (planar_2r().replace('<limit', '<mimic joint="ghost"/><limit', 1), 'j1',
+                    'moves on its own'),
+}
+
+
+@pytest.mark.parametrize('case', FAULTS)
+def test_faults_are_found(case):
+    text, where, what = FAULTS[case]
+    report = check_robot(text)
+    assert report.verdict == 'faulty' and report.exit_code == 1
+    assert what in said(report, where)
+
+
+@pytest.mark.parametrize('case', WARNINGS)
+def test_warnings_are_given(case):
+    text, where, what = WARNINGS[case]
+    report = check_robot(text)
+    assert report.verdict != 'good' and what in said(report, where)
+
+
+def test_rotors_that_dominate_are_named():
+    motors = {'joints': {'j2': {'gear_ratio': 100, 'rotor_inertia': 1e-4}}}
+    report = check_robot(planar_2r(), motors=motors)
+    assert report.robot['dominated by their rotors'] == ['j2']
+
+
+def test_motor_template_is_a_motor_file(tmp_path, capsys):
+    source = planar_2r().replace('</robot>', '''<transmission name="t"><joint name="j1"/>
+        <actuator name="m"><mechanicalReduction>50</mechanicalReduction>
+        <motorInertia>2e-5</motorInertia></actuator></transmission></robot>''')
+    path = tmp_path / 'arm.urdf'
+    path.write_text(source)
+    assert main(['motors', str(path)]) == 0
+    text = capsys.readouterr().out
+    content = yaml.safe_load(text)
+    assert content['joints']['j1']['gear_ratio'] == 50 and '# drive_gain' in text
+    model = rd.load_model(planar_2r(), motors=content)
+    np.testing.assert_allclose(model.armature, rd.load_model(source).armature)
+    assert motor_template(rd.load_model(PANDA_URDF)).count('link_friction') == 9
+
+
+def test_own_planar_2r_is_the_closed_form(rng):
+    from pathlib import Path
+
+    root = Path(__file__).parent.parent
+    p = yaml.safe_load((root / 'config/robots/planar_2r.yaml').read_text())
+    one, two, length = p['link1'], p['link2'], p['link1']['length']
+    dynamics = rd.Dynamics(rd.load_model(root / 'urdf/planar_2r.urdf.xacro'))
+    q = rng.uniform(-3, 3, 2)
+    a4 = 9.80665 * (one['mass'] * one['com'] + two['mass'] * length)
+    a5 = 9.80665 * two['mass'] * two['com']
+    np.testing.assert_allclose(dynamics.gravity(q), [
+        a4 * np.cos(q[0]) + a5 * np.cos(q.sum()), a5 * np.cos(q.sum())], atol=1e-12)
+    a3 = two['inertia'] + two['mass'] * two['com']**2
+    a2 = two['mass'] * length * two['com']
+    assert dynamics.mass_matrix(q)[0, 1] == pytest.approx(a3 + a2 * np.cos(q[1]))
+    assert dynamics.pose([0.0, 0.0], 'tip')[0, 3] == pytest.approx(length + two['length'])
