@@ -23,8 +23,8 @@ from builtin_interfaces.msg import Time
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 
+from robodyn_ros.building import load_model
 from robodyn_ros.control import SmoothMotion
-from robodyn_ros.model import load_model
 from robodyn_ros.nodes.base import LATCHED
 from robodyn_ros.nodes.fast_path import FastSubscriptions, Pacer
 from robodyn_ros.nodes.processes import NodeProcess

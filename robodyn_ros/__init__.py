@@ -4,6 +4,7 @@
 here needs ROS; the nodes are in ``robodyn_ros.nodes``.
 """
 
+from robodyn_ros.building import build_model, load_model
 from robodyn_ros.denavit_hartenberg import model_from_dh
 from robodyn_ros.description import Inertial
 from robodyn_ros.dynamics import (
@@ -21,7 +22,7 @@ from robodyn_ros.errors import (
     UnknownNameError,
     ValueRangeError,
 )
-from robodyn_ros.model import Model, build_model, load_model
+from robodyn_ros.model import Model
 
 __version__ = '0.1.0'
 

@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from robodyn_ros.building import load_model
 from robodyn_ros.description import Joint, Link
 from robodyn_ros.dynamics import Dynamics, inertia_bounds
-from robodyn_ros.model import Model, load_model
+from robodyn_ros.model import Model
 
 POSES = 2000  # random poses over the joint range
 ROTOR_DOMINATES = 0.5  # of a joint's own inertia

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from robodyn_ros import __version__
+from robodyn_ros.building import load_model
 from robodyn_ros.check import check_robot
 from robodyn_ros.errors import RobodynError, UnknownNameError
-from robodyn_ros.model import load_model
 from robodyn_ros.motor_template import motor_template
 from robodyn_ros.robots import PANDA, example_robots
 from robodyn_ros.urdf import read_text

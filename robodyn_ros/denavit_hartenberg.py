@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from robodyn_ros.building import STANDARD_GRAVITY, build_model
 from robodyn_ros.description import Array, Inertial, Joint, Link, RobotDescription
 from robodyn_ros.errors import ShapeError, UnknownNameError
-from robodyn_ros.model import STANDARD_GRAVITY, Model, build_model
+from robodyn_ros.model import Model
 from robodyn_ros.motors import from_yaml
 
 CONVENTIONS = ('standard', 'modified')

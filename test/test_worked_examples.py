@@ -152,7 +152,7 @@ def test_6_elementary_arms(rng):
 
 
 def test_7_solids_and_steiner_kolyubin_appendix_3():
-    from robodyn_ros.model import rigid_parameters, transform_rigid
+    from robodyn_ros.rigid_body import rigid_parameters, transform_rigid
 
     m, a, b, c = 2.0, 0.3, 0.4, 0.5
     box = m / 12 * np.diag([b**2 + c**2, a**2 + c**2, a**2 + b**2])

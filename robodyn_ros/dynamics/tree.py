@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from robodyn_ros.description import Array, Inertial
-from robodyn_ros.model import Model, rigid_parameters, transform_rigid
+from robodyn_ros.model import Model
+from robodyn_ros.rigid_body import rigid_parameters, transform_rigid
 
 Vector = Any  # (3,) array of floats or symbols
 Matrix = Any  # (3, 3) array of floats or symbols

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from robodyn_ros.building import build_model
 from robodyn_ros.description import RobotDescription
 from robodyn_ros.dynamics import Dynamics
 from robodyn_ros.errors import RobodynError, UnknownNameError
-from robodyn_ros.model import Model, build_model
+from robodyn_ros.model import Model
 from robodyn_ros.urdf import parse_urdf
 
 
