@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -79,9 +80,12 @@ def build_model(
     """Build the model of a description; see `load_model`."""
     if rotor_model is not None and rotor_model not in ROTOR_MODELS:
         raise UnknownNameError('rotor_model', rotor_model, ROTOR_MODELS)
-    g = np.asarray(gravity, np.float64)
+    try:
+        g = np.asarray(gravity, np.float64)
+    except (TypeError, ValueError):
+        g = np.zeros(0)
     if g.shape != (3,) or not np.isfinite(g).all():
-        raise ShapeError('gravity', f'{g.tolist()}', 'three finite numbers, m/s^2')
+        raise ShapeError('gravity', f'{gravity!r:.80}', 'three finite numbers, m/s^2')
     locked = _locked_positions(description, locked_joints or {})
     tree = _Lumping(description, locked)
     if not tree.coordinates:
@@ -125,7 +129,7 @@ def _locked_positions(description: RobotDescription,
         if mimic is not None:
             raise DescriptionError(f'cannot be locked: it mimics {mimic.joint!r}',
                                    element=f'joint {name!r}', valid=f'lock {mimic.joint!r}')
-        if not np.isfinite(position):
+        if not isinstance(position, Real) or not np.isfinite(position):
             raise ValueRangeError(f'position of locked joint {name!r}', position, 'finite')
         locked[name] = float(position)
     for joint in joints.values():
