@@ -35,6 +35,7 @@ from robodyn_ros.nodes.processes import NodeProcess
 
 TOLERANCE = 1e-9  # largest error of a value, relative to the largest of its topic
 _STAMP = struct.Struct('<iI')  # behind a serialised message's 4 bytes of encapsulation
+FEED_FORWARD = 'rate:=200.0'  # Hz; leaves a machine of two cores room for listeners
 TERMS = ('gravity', 'coriolis', 'friction', 'mass_matrix')
 
 
@@ -200,8 +201,8 @@ def run_demo(model: Model, text: str, *, seconds: float, rate: float = 1000.0,
     os.environ.setdefault('ROS_AUTOMATIC_DISCOVERY_RANGE', 'LOCALHOST')
     gravity = f'gravity:=[{", ".join(map(repr, model.gravity.tolist()))}]'
     with ExitStack() as stack:
-        nodes = [stack.enter_context(NodeProcess(name, '--ros-args', '-p', gravity))
-                 for name in ('dynamics', 'feedforward')]
+        nodes = [stack.enter_context(NodeProcess(name, '--ros-args', '-p', gravity, *options))
+                 for name, options in (('dynamics', ()), ('feedforward', ('-p', FEED_FORWARD)))]
         rclpy.init()
         stack.callback(rclpy.try_shutdown)
         sys.setswitchinterval(1e-4)  # drawing the table must not hold up the states
