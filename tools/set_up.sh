@@ -30,11 +30,8 @@ fi
 wanted=$(stamp "$requirements")
 if ! done_before requirements "$wanted"; then
   say "Python packages of $requirements"
-  if [ -n "${ROS_DISTRO:-}" ]; then
-    "$venv/bin/pip" install -q --disable-pip-version-check --no-deps --require-hashes -r "$requirements"
-  else
-    "$venv/bin/pip" install -q --disable-pip-version-check --require-hashes -r "$requirements"
-  fi
+  # the lock is complete, and so pip has nothing to resolve
+  "$venv/bin/pip" install -q --disable-pip-version-check --no-deps --require-hashes -r "$requirements"
   mark_done requirements "$wanted"
 fi
 

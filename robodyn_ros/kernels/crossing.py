@@ -28,8 +28,9 @@ _BYTES_HEADER = bytes.__basicsize__ - 1  # where a bytes object keeps its bytes
 _TUPLE_HEADER = tuple.__basicsize__  # where a tuple keeps its items
 
 # `self` is a tuple: these 64-bit fields as bytes, the fallback, the PyMethodDef. Fields: kernel,
-# type of arrays, float64's descriptor, PyArray_New, PyObject_Vectorcall, number of inputs, number
-# of output dimensions, the two output dimensions, then the length of each input.
+# type of arrays, float64's descriptor, PyArray_New, PyObject_VectorcallDict (a function in every
+# CPython since 3.9), number of inputs, number of output dimensions, the two output dimensions,
+# then the length of each input.
 _IR = f"""
 define ptr @NAME(ptr %self, ptr %args, i64 %nargs) {{
 entry:
@@ -168,7 +169,7 @@ def cross(kernel: int, sizes: Sequence[int], shape: Sequence[int],
     """
     if not supported() or not 1 <= len(sizes) <= MAX_INPUTS or not 1 <= len(shape) <= 2:
         return fallback
-    vectorcall = ctypes.cast(ctypes.pythonapi.PyObject_Vectorcall, ctypes.c_void_p).value or 0
+    vectorcall = ctypes.cast(ctypes.pythonapi.PyObject_VectorcallDict, ctypes.c_void_p).value or 0
     dimensions = (*shape, 0)[:2]
     fields = struct.pack(
         f'<{9 + len(sizes)}q', kernel, id(np.ndarray), id(np.dtype(np.float64)),
