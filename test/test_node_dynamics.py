@@ -8,7 +8,7 @@ from geometry_msgs.msg import WrenchStamped  # noqa: E402
 from lifecycle_msgs.msg import Transition  # noqa: E402
 from oracle import Oracle  # noqa: E402
 from robots import PANDA_URDF, joint, link, planar_2r, robot  # noqa: E402
-from ros_world import World, of  # noqa: E402
+from ros_world import of  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 from std_msgs.msg import Float64MultiArray  # noqa: E402
 
@@ -18,13 +18,6 @@ from robodyn_interfaces.srv import SetPayload  # noqa: E402
 from robodyn_ros.nodes.processes import NodeProcess  # noqa: E402
 
 TEXT = PANDA_URDF.read_text()
-
-
-@pytest.fixture
-def world():
-    world = World()
-    yield world
-    world.close()
 
 
 @pytest.fixture

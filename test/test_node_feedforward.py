@@ -5,7 +5,7 @@ import pytest
 
 rclpy = pytest.importorskip('rclpy', reason='ROS 2 is not set up')
 from robots import PANDA_URDF, planar_2r  # noqa: E402
-from ros_world import World, trajectory  # noqa: E402
+from ros_world import trajectory  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 from std_msgs.msg import Float64MultiArray  # noqa: E402
 from trajectory_msgs.msg import JointTrajectory  # noqa: E402
@@ -17,13 +17,6 @@ from robodyn_ros.nodes.processes import NodeProcess  # noqa: E402
 
 TEXT = PANDA_URDF.read_text()
 TOPIC = '/feedforward/reference'
-
-
-@pytest.fixture
-def world():
-    world = World()
-    yield world
-    world.close()
 
 
 @pytest.fixture

@@ -38,8 +38,8 @@ WARN_EVERY = 5.0  # s between two warnings of one kind
 class DynamicsNode(LifecycleNode):
     """A lifecycle node with a model.
 
-    Subclasses create what they use in ``set_up`` and destroy it in ``tear_down``, read their
-    parameters in ``take_parameters``, and follow a new model in ``on_model``.
+    Subclasses create what they use in ``set_up`` (through ``keep``: cleanup destroys it), read
+    their parameters in ``take_parameters``, and follow a new model in ``on_model``.
     """
 
     kernels: tuple[str, ...] = ()
