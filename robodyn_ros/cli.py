@@ -7,11 +7,12 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from robodyn_ros import __version__
+from robodyn_ros import __version__, geometry
 from robodyn_ros.building import load_model
-from robodyn_ros.check import check_robot
-from robodyn_ros.errors import RobodynError, UnknownNameError
+from robodyn_ros.check import check_model, check_robot, mesh_folders
+from robodyn_ros.errors import RobodynError, UnknownNameError, ValueRangeError
 from robodyn_ros.motor_template import motor_template
+from robodyn_ros.repair import add_missing_inertials, inertial_text
 from robodyn_ros.robots import PANDA, example_robots
 from robodyn_ros.urdf import read_text
 
@@ -38,7 +39,28 @@ def _parser() -> argparse.ArgumentParser:
     check.add_argument('xacro', nargs='*', metavar='name:=value', help='arguments of a xacro file')
     check.add_argument('--motors', type=Path, help='YAML with motor data')
     check.add_argument('--json', action='store_true', help='print JSON')
+    check.add_argument('--fix', type=Path, metavar='OUT.urdf', help='write a copy whose missing '
+                       'inertials are estimated from collision geometry, and judge that')
+    check.add_argument('--density', type=float, default=1000.0,
+                       help='for --fix, kg/m^3 (default 1000)')
     check.set_defaults(run=_check)
+    inertia = commands.add_parser('inertia', help="print a solid's <inertial>")
+    solids = inertia.add_subparsers(required=True, metavar='SOLID')
+    for solid, sizes in (('box', ('x', 'y', 'z')), ('sphere', ('radius',)),
+                         ('cylinder', ('radius', 'length')), ('capsule', ('radius', 'length'))):
+        one = solids.add_parser(solid, help=f'{" ".join(sizes)}, m'
+                                + (' (along z)' if 'length' in sizes else ''))
+        for size in sizes:
+            one.add_argument(size, type=float)
+        one.set_defaults(run=_inertia, solid=solid, sizes=sizes)
+    mesh = solids.add_parser('mesh', help='what a mesh file encloses')
+    mesh.add_argument('file', type=Path)
+    mesh.add_argument('--scale', type=float, default=1.0, help='0.001 for millimetres')
+    mesh.set_defaults(run=_inertia, solid='mesh')
+    for one in solids.choices.values():
+        weight = one.add_mutually_exclusive_group(required=True)
+        weight.add_argument('--mass', type=float, help='kg')
+        weight.add_argument('--density', type=float, help='kg/m^3')
     motors = commands.add_parser('motors', help='print a motor YAML with what is known of a robot')
     motors.add_argument('urdf', type=Path, help='URDF or xacro file')
     motors.set_defaults(run=_motors)
@@ -57,9 +79,35 @@ def _check(options: argparse.Namespace) -> int:
         if not separator:
             raise UnknownNameError('argument', entry, ['name:=value'])
         arguments[name] = value
-    report = check_robot(options.urdf, motors=options.motors, xacro_arguments=arguments)
+    source = options.urdf
+    if options.fix is not None:
+        text, done = add_missing_inertials(read_text(source, arguments), options.density,
+                                           folders=mesh_folders(source))
+        options.fix.write_text(text, encoding='utf-8')
+        for link, what in done.items():
+            print(f'link {link}: {what}', file=sys.stderr)
+        print(f'{options.fix}: written' + ('' if done else ', nothing was missing'),
+              file=sys.stderr)
+        report = check_model(load_model(text, motors=options.motors),
+                             folders=mesh_folders(source))
+    else:
+        report = check_robot(source, motors=options.motors, xacro_arguments=arguments)
     print(report.to_json() if options.json else report.to_text())
     return report.exit_code
+
+
+def _inertia(options: argparse.Namespace) -> int:
+    if options.solid == 'mesh':
+        solid = geometry.mesh_solid(options.file, (options.scale,) * 3)
+    else:
+        sizes = [getattr(options, size) for size in options.sizes]
+        if not min(sizes) > 0 or not max(sizes) < 1e6:
+            raise ValueRangeError(options.solid, sizes, 'sizes above 0, m')
+        solid = getattr(geometry, options.solid)(*sizes)
+    if solid.note:
+        print(f'robodyn: {solid.note}', file=sys.stderr)
+    print(inertial_text(solid.inertial(mass=options.mass, density=options.density)))
+    return 0
 
 
 def _motors(options: argparse.Namespace) -> int:

@@ -36,12 +36,38 @@ class Inertial:
 
 
 @dataclass(frozen=True)
+class Shape:
+    """One piece of a link's geometry.
+
+    Attributes
+    ----------
+    kind : str
+        ``box``, ``sphere``, ``cylinder``, ``capsule`` or ``mesh``.
+    size : tuple of float
+        m: a box's edges; a sphere's radius; radius and length of a cylinder (along z) and of a
+        capsule (the length without its caps). A mesh's scale factors.
+    translation, rotation : ndarray, shape (3,), (3, 3)
+        The shape's frame in the link frame.
+    file : str
+        Where a mesh is, as the description names it.
+    """
+
+    kind: str
+    size: tuple[float, ...]
+    translation: Array
+    rotation: Array
+    file: str = ''
+
+
+@dataclass(frozen=True)
 class Link:
     """A rigid body; ``inertial`` is None where the description has none."""
 
     name: str
     inertial: Inertial | None = None
     line: int | None = None
+    collision: tuple[Shape, ...] = ()
+    visual: tuple[Shape, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from robodyn_ros.description import Array, Inertial
 
@@ -49,3 +50,17 @@ def transform_rigid(rigid: Array, rotation: Array, translation: Array) -> Array:
                        - np.outer(moment, shift) - np.outer(shift, moment)
                        - mass * np.outer(shift, shift))
     return np.array([*tensor[np.triu_indices(3)], mass, *(moment + mass * shift)])
+
+
+def rotation_from_rpy(rpy: ArrayLike) -> Array:
+    """Rotation matrix Rz(yaw) Ry(pitch) Rx(roll), URDF's convention.
+
+    Parameters
+    ----------
+    rpy : array-like, shape (3,)
+        Roll, pitch, yaw, rad.
+    """
+    (cr, cp, cy), (sr, sp, sy) = np.cos(rpy), np.sin(rpy)
+    return np.array([[cy * cp, cy * sp * sr - sy * cr, cy * sp * cr + sy * sr],
+                     [sy * cp, sy * sp * sr + cy * cr, sy * sp * cr - cy * sr],
+                     [-sp, cp * sr, cp * cr]])

@@ -28,7 +28,9 @@ from robodyn_ros.description import (
 )
 from robodyn_ros.errors import DescriptionError
 from robodyn_ros.kinematic_tree import check_mimics, check_tree
-from robodyn_ros.xml import MAX_BYTES, local_name, parse_number, parse_xml
+from robodyn_ros.rigid_body import rotation_from_rpy
+from robodyn_ros.shapes import read_shapes
+from robodyn_ros.xml import LARGEST, MAX_BYTES, local_name, parse_number, parse_xml
 
 MAX_LINKS = 2000
 # attribute -> how many numbers it holds, for every element that dynamics read
@@ -129,7 +131,8 @@ def parse_urdf(
                                line=root.sourceline, valid='<robot> as the root element')
     trimmed, lines, findings = _trim(root)
     robot = _parse_trimmed(trimmed)
-    links = tuple(_link(link, lines) for link in robot.links)
+    shapes = {element.get('name'): element for element in root if element.tag == 'link'}
+    links = tuple(_link(link, lines, shapes[link.name]) for link in robot.links)
     joints = tuple(_joint(joint, lines, findings) for joint in robot.joints)
     check_tree(links, joints)
     joints = check_mimics(joints, findings)
@@ -266,21 +269,25 @@ def _checked(element: etree._Element, where: str) -> etree._Element:
                                    line=element.sourceline,
                                    valid=f'{count} number{"s" if count > 1 else ""}')
         numbers = [parse_number(word, element=where, line=element.sourceline,
-                                quantity=f'<{tag}> {attribute}') for word in words]
+                                quantity=f'<{tag}> {attribute}',
+                                largest=np.inf if tag == 'limit' else LARGEST)
+                   for word in words]
         copied.set(attribute, ' '.join(map(repr, numbers)))
     if tag == 'mimic':
         copied.set('joint', element.get('joint') or '')
     return copied
 
 
-def _link(link: Any, lines: dict[str, int]) -> Link:
+def _link(link: Any, lines: dict[str, int], element: etree._Element) -> Link:
     inertial = None
     if link.inertial is not None:
         translation, rotation = _pose(link.inertial.origin)
         tensor = np.array(link.inertial.inertia.to_matrix(), float)
         inertial = Inertial(float(link.inertial.mass), translation,
                             rotation @ tensor @ rotation.T)
-    return Link(link.name, inertial, lines.get(f'link {link.name!r}'))
+    return Link(link.name, inertial, lines.get(f'link {link.name!r}'),
+                collision=read_shapes(element, 'collision'),
+                visual=read_shapes(element, 'visual'))
 
 
 def _joint(joint: Any, lines: dict[str, int], findings: list[Finding]) -> Joint:
@@ -342,17 +349,3 @@ def _pose(origin: Any) -> tuple[Array, Array]:
         return np.zeros(3), np.eye(3)
     return (np.array(origin.xyz if origin.xyz is not None else (0.0, 0.0, 0.0), float),
             rotation_from_rpy(origin.rpy if origin.rpy is not None else (0.0, 0.0, 0.0)))
-
-
-def rotation_from_rpy(rpy: Any) -> Array:
-    """Rotation matrix Rz(yaw) Ry(pitch) Rx(roll), URDF's convention.
-
-    Parameters
-    ----------
-    rpy : array-like, shape (3,)
-        Roll, pitch, yaw, rad.
-    """
-    (cr, cp, cy), (sr, sp, sy) = np.cos(rpy), np.sin(rpy)
-    return np.array([[cy * cp, cy * sp * sr - sy * cr, cy * sp * cr + sy * sr],
-                     [sy * cp, sy * sp * sr + cy * cr, sy * sp * cr - cy * sr],
-                     [-sp, cp * sr, cp * cr]])

@@ -10,15 +10,18 @@ from robodyn_ros.errors import DescriptionError
 
 MAX_BYTES = 20_000_000
 MAX_DEPTH = 100
+LARGEST = 1e9  # of a length, mass, inertia, ratio: squares and products stay finite
 
 
-def parse_xml(text: str | bytes) -> etree._Element:
+def parse_xml(text: str | bytes, *, comments: bool = False) -> etree._Element:
     """Parse XML text and return its root element.
 
     Parameters
     ----------
     text : str or bytes
         The document. A ``str`` is taken as Unicode whatever its declaration says.
+    comments : bool
+        Keep them.
 
     Raises
     ------
@@ -41,7 +44,7 @@ def parse_xml(text: str | bytes) -> etree._Element:
         raise DescriptionError('a document type declaration (DOCTYPE, entities) is not accepted',
                                valid='plain XML elements')
     try:
-        root = _parse(text)
+        root = _parse(text, comments)
     except (etree.XMLSyntaxError, ValueError) as error:
         line = getattr(error, 'lineno', None)
         message = getattr(error, 'msg', None) or str(error)
@@ -51,11 +54,11 @@ def parse_xml(text: str | bytes) -> etree._Element:
     return root
 
 
-def _parse(text: bytes) -> etree._Element:
+def _parse(text: bytes, comments: bool) -> etree._Element:
     """Parse; an undeclared namespace prefix (``<drake:gear_ratio>``) is no reason to refuse."""
     for recover in (False, True):
         parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False,
-                                 huge_tree=False, remove_comments=True, remove_pis=True,
+                                 huge_tree=False, remove_comments=not comments, remove_pis=True,
                                  recover=recover)
         try:
             return etree.fromstring(text, parser)
@@ -89,13 +92,14 @@ def local_name(element: etree._Element) -> str:
     return tag.rpartition('}')[2].rpartition(':')[2] if isinstance(tag, str) else ''
 
 
-def parse_number(text: str, *, element: str, line: int | None, quantity: str) -> float:
-    """Return a finite number.
+def parse_number(text: str, *, element: str, line: int | None, quantity: str,
+                 largest: float = LARGEST) -> float:
+    """Return a finite number of at most this magnitude.
 
     Raises
     ------
     DescriptionError
-        Not a number, or not finite.
+        Not a number, not finite, or too large.
     """
     valid = 'a finite number such as 0.5 or 1e-3'
     try:
@@ -107,4 +111,7 @@ def parse_number(text: str, *, element: str, line: int | None, quantity: str) ->
     if not math.isfinite(value) or '_' in text:
         raise DescriptionError(f'{quantity} is {text[:60]!r}', element=element, line=line,
                                valid=valid)
+    if abs(value) > largest:
+        raise DescriptionError(f'{quantity} is {text[:60]!r}', element=element, line=line,
+                               valid=f'at most {largest:g} in magnitude, SI units')
     return value

@@ -12,6 +12,7 @@ import rclpy
 from builtin_interfaces.msg import Duration, Time
 from diagnostic_msgs.msg import DiagnosticArray
 from lifecycle_msgs.srv import ChangeState, GetState
+from rcl_interfaces.msg import Log
 from rcl_interfaces.srv import DescribeParameters, GetParameters, SetParameters
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.parameter import Parameter
@@ -73,6 +74,13 @@ class World:
         self._listeners.append(listener)
         self.wait(lambda: self.node.count_publishers(topic) > 0, f'a publisher of {topic}')
         return messages
+
+    def logged(self):
+        """Every line that nodes log from now on."""
+        lines = self.collect(Log, '/rosout')
+        self.wait(lambda: self.node.count_publishers('/rosout') > 1, 'a node that logs')
+        self.spin(0.5)  # both ends must have matched
+        return lines
 
     def spin(self, seconds):
         end = time.monotonic() + seconds

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from robots import PANDA_URDF, joint, link, planar_2r, robot
 
 import robodyn_ros as rd
-from robodyn_ros.urdf import rotation_from_rpy
+from robodyn_ros.rigid_body import rotation_from_rpy
 from robodyn_ros.xml import MAX_BYTES
 
 GOOD = planar_2r()
@@ -40,6 +40,8 @@ BROKEN = {
     'nan mass': (robot(link('a', 1.0), link('b', float('nan')), plain()), "link 'b'.*nan"),
     'inf': (robot(link('a', 1.0), link('b', float('inf')), plain()), "link 'b'.*inf"),
     '1e400': (GOOD.replace('mass value="1.5"', 'mass value="1e400"'), "link 'lower'.*1e400"),
+    'a mass beyond reason': (GOOD.replace('mass value="1.5"', 'mass value="1e300"'), '1e300'),
+    'an origin beyond reason': (GOOD.replace('xyz="0.7 0.0 0.0"', 'xyz="1e200 0.0 0.0"'), '1e200'),
     'negative mass': (robot(link('a', 1.0), link('b', -1.0), plain()), "link 'b'.*mass >= 0"),
     'decimal comma': (GOOD.replace('mass value="1.5"', 'mass value="1,5"'), 'decimal comma'),
     'commas in a vector': (GOOD.replace('xyz="0.7 0.0 0.0"', 'xyz="0,7 0,0 0,0"'), 'comma'),

@@ -11,6 +11,7 @@ from robots import PANDA_URDF, joint, link, planar_2r, robot  # noqa: E402
 from ros_world import of  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 from std_msgs.msg import Float64MultiArray  # noqa: E402
+from test_description import BROKEN  # noqa: E402
 
 import robodyn_ros as rd  # noqa: E402
 from robodyn_interfaces.msg import DynamicsTerms  # noqa: E402
@@ -251,3 +252,30 @@ def test_description_as_a_parameter_that_is_bad(world, tmp_path):
     with NodeProcess('dynamics', '--ros-args', '--params-file', str(config)) as process:
         assert world.lifecycle('dynamics') == 'unconfigured'
         assert process.exit_code is None and 'has no link' in process.log()
+
+
+def test_every_broken_description_is_refused_and_the_old_model_kept(world, node, panda):
+    lines = world.logged()
+    cases = {name: text for name, (text, _) in BROKEN.items()
+             if '\x00' not in text and name != 'lone surrogates'}  # no message can hold those
+    assert len(cases) > 55
+    for name, text in cases.items():
+        lines.clear()
+        world.describe(text)
+        world.wait(lambda: any('refused' in line.msg for line in list(lines)), f'refusal: {name}')
+    gravity = world.collect(JointState, '/dynamics/gravity')
+    q = np.full(panda.n, 0.3)
+    message = answer(world, gravity, panda.joint_names, q, np.zeros(panda.n))
+    np.testing.assert_allclose(message.effort, rd.Dynamics(panda).gravity(q), atol=1e-12)
+    world.wait(lambda: world.count('dynamics', 'models_refused') == len(cases), 'the count')
+    assert world.count('dynamics', 'model_version') == 1
+
+
+def test_what_is_doubtful_is_said_once_and_in_diagnostics(world, node):
+    lines = world.logged()
+    world.describe(planar_2r(i2=3000.0).replace('ixx="0.01"', 'ixx="3000"'))
+    world.wait(lambda: 'gyration' in world.diagnostics.get('dynamics', {}).get('doubts', ''),
+               'doubts')
+    assert world.diagnostics['dynamics']['verdict'] == 'faulty'  # the triangle too
+    world.spin(1.2)
+    assert sum('link lower: radius of gyration' in line.msg for line in lines) == 1

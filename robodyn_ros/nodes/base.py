@@ -19,6 +19,8 @@ from rclpy.task import Future
 from std_msgs.msg import String
 
 from robodyn_interfaces.srv import SetPayload
+from robodyn_ros.check import CheckReport, check_model
+from robodyn_ros.errors import RobodynError
 from robodyn_ros.nodes.fast_path import FastSubscriptions, Pacer
 from robodyn_ros.nodes.model_keeper import ModelKeeper, Payload, Running
 from robodyn_ros.nodes.parameters import (
@@ -54,6 +56,7 @@ class DynamicsNode(LifecycleNode):
         self.declare_parameters_of_node()
         self.keeper = ModelKeeper(self.kernels, self.report, self._swapped)
         self._arrived: str | None = None
+        self.verdict: CheckReport | None = None
         self.add_on_set_parameters_callback(self._on_parameters)
         self._made: list[Callable[[], Any]] = []
 
@@ -173,6 +176,9 @@ class DynamicsNode(LifecycleNode):
             'rotor_model': running.rotor_model if running else '',
             'payload_mass': running.payload.mass if running and running.payload else 0.0,
             'models_refused': self.keeper.refused,
+            'verdict': self.verdict.verdict if self.verdict else '',
+            'doubts': '; '.join(f'{doubt.where}: {doubt.text}' for doubt in
+                                (self.verdict.doubts if self.verdict else ())),
             **self.counts,
         }
         status = DiagnosticStatus(level=level, name=self.get_fully_qualified_name(), message=text,
@@ -230,6 +236,20 @@ class DynamicsNode(LifecycleNode):
             else:
                 self.report('warning', str(finding))
         self.on_model(running)
+        threading.Thread(target=self._judge, args=(running,), daemon=True).start()
+
+    def _judge(self, running: Running) -> None:
+        """Say once what makes the dynamics of this model doubtful; meshes are not opened."""
+        try:
+            report = check_model(running.model, dynamics=running.dynamics, thorough=False)
+        except RobodynError as error:
+            self.report('warning', f'the model cannot be judged: {error}')
+            return
+        ignored = {finding.joint for finding in running.model.findings if not finding.used}
+        for doubt in report.doubts:
+            if doubt.where not in ignored:  # those were said with the findings
+                self.report('warning', f'{doubt.where}: {doubt.text}')
+        self.verdict = report
 
     def _on_parameters(self, changes: list[Parameter]) -> SetParametersResult:
         own = {p.name: p.value for p in changes if p.name not in {n for n, *_ in MODEL_PARAMETERS}}

@@ -1,0 +1,151 @@
+"""What `robodyn check` says of real robots, against facts found in another way."""
+
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from robots import ROBOTS
+
+from robodyn_ros.check import check_robot
+
+pin = pytest.importorskip('pinocchio')
+
+
+def path_of(name):
+    return next(ROBOTS.rglob(f'{name}.urdf'))
+
+
+def said(name):
+    report = check_robot(path_of(name))
+    return report, {(doubt.severity, doubt.where): doubt.text for doubt in report.doubts}
+
+
+def element(name, tag, of):
+    root = ElementTree.parse(path_of(name)).getroot()
+    return next(entry for entry in root.iter(tag) if entry.get('name') == of)
+
+
+def moments(name, link):
+    written = element(name, 'link', link).find('inertial/inertia')
+    xx, xy, xz, yy, yz, zz = (float(written.get(key)) for key in (
+        'ixx', 'ixy', 'ixz', 'iyy', 'iyz', 'izz'))
+    return np.linalg.eigvalsh([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+
+
+def mesh_of(name, link):
+    """The collision mesh of a link without an own scale or origin, as trimesh reads it."""
+    import trimesh
+
+    file = element(name, 'link', link).find('collision/geometry/mesh').get('filename')
+    return trimesh.load_mesh(ROBOTS.parent.parent / file.removeprefix('package://'))
+
+
+def largest_gravity(name, joint, samples=4000):
+    """Of a joint over random poses, by Pinocchio."""
+    model = pin.buildModelFromUrdf(str(path_of(name)))
+    data, rng = model.createData(), np.random.default_rng(7)
+    model.gravity.linear = np.array([0, 0, -9.80665])
+    index = model.joints[model.getJointId(joint)].idx_v
+    lower, upper = np.full(model.nv, -np.pi), np.full(model.nv, np.pi)
+    for one in model.joints[1:]:
+        if one.nq == one.nv:  # a joint without limits has cos and sin for its position
+            lower[one.idx_v] = model.lowerPositionLimit[one.idx_q]
+            upper[one.idx_v] = model.upperPositionLimit[one.idx_q]
+    zero = pin.neutral(model)
+    return max(abs(pin.computeGeneralizedGravity(
+        model, data, pin.integrate(model, zero, rng.uniform(lower, upper)))[index])
+        for _ in range(samples)), float(model.effortLimit[index])
+
+
+def test_panda_link_1_has_more_inertia_than_room():
+    report, doubts = said('panda')
+    assert report.verdict == 'doubtful'
+    assert 'more room than its geometry' in doubts['warning', 'link panda_link1']
+    inertial = element('panda', 'link', 'panda_link1').find('inertial')
+    com = np.array(inertial.find('origin').get('xyz').split(), float)
+    mass = float(inertial.find('mass').get('value'))
+    vertices = mesh_of('panda', 'panda_link1').vertices
+    corners = np.array([vertices.min(axis=0), vertices.max(axis=0)])
+    farthest = np.linalg.norm(np.abs(corners - com).max(axis=0))
+    assert moments('panda', 'panda_link1')[2] > 3 * mass * farthest**2
+    assert len(report.doubts) == 1
+
+
+@pytest.mark.parametrize(('name', 'link'), [
+    ('allegro_right_hand', 'link_3.0'), ('pr2', 'double_stereo_link')])
+def test_triangle_inequality(name, link):
+    report, doubts = said(name)
+    assert 'triangle' in doubts['fault', f'link {link}'] and report.exit_code == 1
+    small, middle, large = moments(name, link)
+    assert large > small + middle
+
+
+def test_tiago_antennas_have_a_negative_moment():
+    report, doubts = said('tiago')
+    assert 'negative' in doubts['warning', 'link base_antenna_left_link']  # of a gram, so no fault
+    assert moments('tiago', 'base_antenna_left_link')[0] < -1e-8
+
+
+@pytest.mark.parametrize(('name', 'joint'), [
+    ('baxter', 'right_s1'), ('pr2', 'r_shoulder_lift_joint'), ('talos_left_arm',
+                                                               'arm_left_2_joint')])
+def test_joints_that_cannot_hold_themselves_up(name, joint):
+    report, doubts = said(name)
+    assert 'cannot hold itself up' in doubts['warning', f'joint {joint}']
+    needed, limit = largest_gravity(name, joint)
+    assert needed > limit
+    stated = next(entry for entry in report.joints if entry['joint'] == joint)
+    assert stated['effort'] == limit and stated['gravity'] == pytest.approx(needed, rel=0.1)
+
+
+def test_romeo_has_joints_that_move_nothing():
+    report, doubts = said('romeo')
+    assert 'moves no inertia' in doubts['fault', 'joint LHand']
+    model = pin.buildModelFromUrdf(str(path_of('romeo')))
+    index = model.joints[model.getJointId('LHand')].idx_v
+    assert pin.crba(model, model.createData(), pin.neutral(model))[index, index] == 0
+
+
+def test_human_has_weightless_links():
+    report, doubts = said('human')
+    assert 'weightless' in doubts['warning', 'link left_foot_virtual']
+    assert element('human', 'link', 'left_foot_virtual').find('inertial') is None
+
+
+def test_g1_foot_is_denser_than_its_collision_geometry_allows():
+    report, doubts = said('g1_29dof_rev_1_0')
+    assert 'denser than lead' in doubts['warning', 'link left_ankle_roll_link']
+    link = element('g1_29dof_rev_1_0', 'link', 'left_ankle_roll_link')
+    spheres = [float(entry.get('radius')) for entry in link.findall('collision/geometry/sphere')]
+    mass = float(link.find('inertial/mass').get('value'))
+    assert len(spheres) == len(link.findall('collision'))
+    assert mass / (4 / 3 * np.pi * np.sum(np.power(spheres, 3))) > 1e5
+
+
+def test_centauro_wheels_have_limits_without_a_range():
+    report, doubts = said('centauro')
+    limit = element('centauro', 'joint', 'j_wheel_1').find('limit')
+    assert 'lower equals upper' in doubts['warning', 'j_wheel_1']
+    assert float(limit.get('lower', 0)) == float(limit.get('upper', 0))
+
+
+def test_alex_mimics_joints_that_are_not_there():
+    report, doubts = said('alex_psyonic_hands')
+    assert 'no such moving joint' in doubts['warning', 'Left_index_q2']
+    names = {entry.get('name') for entry in ElementTree.parse(
+        path_of('alex_psyonic_hands')).getroot().iter('joint')}
+    assert element('alex_psyonic_hands', 'joint', 'Left_index_q2').find('mimic').get(
+        'joint') not in names
+
+
+def test_icub_links_are_points():
+    report, doubts = said('icub')
+    assert 'a point' in doubts['warning', 'link neck_1']
+    assert not moments('icub', 'neck_1').any()
+    assert report.verdict == 'doubtful'  # its 1e-20 kg m^2 are noise of its exporter, no fault
+
+
+def test_density_is_mass_over_mesh_volume():
+    report, _ = said('panda')
+    link = next(entry for entry in report.links if entry['link'] == 'panda_link4')
+    assert link['density'] == pytest.approx(link['mass'] / mesh_of('panda', 'panda_link4').volume)
