@@ -17,6 +17,8 @@ from robodyn_ros.dynamics import (
 )
 from robodyn_ros.errors import (
     DescriptionError,
+    IdentificationError,
+    LogError,
     RobodynError,
     ShapeError,
     UnknownNameError,
@@ -26,8 +28,23 @@ from robodyn_ros.model import Model
 
 __version__ = '0.1.0'
 
+# imported when first used: signal processing and solvers take longer to import than dynamics
+_IDENTIFICATION = (
+    'BaseParameters', 'DriveGains', 'FilterSettings', 'Log', 'LogFormat', 'Result', 'Settings',
+    'Validation', 'base_parameters', 'identify', 'identify_drive_gains', 'read_log', 'validate',
+)
+
 __all__ = [
-    'DescriptionError', 'Dynamics', 'Energy', 'Inertial', 'InertiaBounds', 'Model',
-    'OperationalSpace', 'RobodynError', 'ShapeError', 'Terms', 'UnknownNameError',
-    'ValueRangeError', 'build_model', 'inertia_bounds', 'load_model', 'model_from_dh',
+    'DescriptionError', 'Dynamics', 'Energy', 'IdentificationError', 'Inertial', 'InertiaBounds',
+    'LogError', 'Model', 'OperationalSpace', 'RobodynError', 'ShapeError', 'Terms',
+    'UnknownNameError', 'ValueRangeError', 'build_model', 'inertia_bounds', 'load_model',
+    'model_from_dh', *_IDENTIFICATION,
 ]
+
+
+def __getattr__(name: str) -> object:
+    if name in _IDENTIFICATION:
+        from robodyn_ros import identification
+
+        return getattr(identification, name)
+    raise AttributeError(f'module {__name__!r} has no attribute {name!r}')

@@ -229,11 +229,11 @@ def _motor_arrays(description: RobotDescription, tree: _Lumping,
             joint.name, Friction(joint.damping, joint.friction))
         link_friction[i] = friction.viscous, friction.coulomb, friction.offset
         motor = description.motors.get(joint.name)
+        gear_ratio[i] = ratio = _ratio(description, joint, motor or Motor())
         if motor is None:
             continue
-        ratio = _ratio(description, joint, motor)
         frame = tree.frames[motor.carrier or joint.parent]
-        carrier[i], gear_ratio[i] = frame.body, ratio
+        carrier[i] = frame.body
         armature[i] = ratio**2 * motor.rotor_inertia if motor.armature is None else motor.armature
         drive_gain[i] = np.nan if motor.drive_gain is None else motor.drive_gain
         motor_friction[i] = (ratio**2 * motor.friction.viscous,

@@ -214,7 +214,10 @@ class Finding:
 
 @dataclass(frozen=True)
 class RobotDescription:
-    """A robot as it was described, before anything is lumped or locked."""
+    """A robot as it was described, before anything is lumped or locked.
+
+    ``urdf`` is the text that it was read from, xacro expanded; empty for a table.
+    """
 
     name: str
     links: tuple[Link, ...]
@@ -223,6 +226,7 @@ class RobotDescription:
     link_friction: dict[str, Friction] = field(default_factory=dict)
     gear_matrix: GearMatrix | None = None
     findings: tuple[Finding, ...] = ()
+    urdf: str | bytes = field(default='', repr=False)
 
     def with_findings(self, *findings: Finding) -> RobotDescription:
         """Return a copy with more findings."""

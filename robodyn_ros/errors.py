@@ -81,3 +81,23 @@ class ValueRangeError(RobodynError):
     def __init__(self, quantity: str, value: object, valid: str):
         self.quantity, self.value, self.valid = quantity, value, valid
         super().__init__(f'{quantity} is {value}; valid: {valid}')
+
+
+class LogError(RobodynError):
+    """A measured log that cannot be used.
+
+    Attributes
+    ----------
+    source : str
+        The file, or what was given instead.
+    valid : str
+        What would be.
+    """
+
+    def __init__(self, problem: str, *, source: str = 'log', valid: str = ''):
+        self.source, self.valid = source, valid
+        super().__init__(f'{source}: {problem}' + (f'; valid: {valid}' if valid else ''))
+
+
+class IdentificationError(RobodynError):
+    """An identification that cannot give an answer."""

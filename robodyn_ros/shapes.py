@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 from lxml import etree
 
 from robodyn_ros.description import Shape
 from robodyn_ros.rigid_body import rotation_from_rpy
+
+LARGEST = 1e6  # m
 
 # how many numbers stand in which attributes of each kind
 _SIZES = {'box': (('size', 3),), 'sphere': (('radius', 1),),
@@ -51,4 +51,5 @@ def _numbers(element: etree._Element | None, name: str, count: int,
         numbers = tuple(map(float, text.split()))
     except ValueError:
         return None
-    return numbers if len(numbers) == count and all(map(math.isfinite, numbers)) else None
+    good = len(numbers) == count and all(abs(number) <= LARGEST for number in numbers)
+    return numbers if good else None

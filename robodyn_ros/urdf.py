@@ -137,7 +137,7 @@ def parse_urdf(
     check_tree(links, joints)
     joints = check_mimics(joints, findings)
     description = RobotDescription(root.get('name') or 'robot', links, joints,
-                                   findings=tuple(findings))
+                                   findings=tuple(findings), urdf=text)
     description = motor_sources.from_urdf(description, root)
     if srdf is not None:
         description = motor_sources.from_srdf(description, srdf)

@@ -1,0 +1,207 @@
+"""A physically consistent estimate: a semidefinite program with a prior towards the nominal.
+
+Every body's 4 x 4 pseudo-inertia stays positive definite (theory section 8.7), rotor inertias and
+friction do not become negative. What the log does not tell is drawn to the nominal model, in the
+metric in which a body's distance does not depend on units or frames: the second-order form of
+the log-determinant divergence, ``tr((P0^-1 dP)^2)``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import scipy.sparse
+
+from robodyn_ros.description import Array
+from robodyn_ros.errors import IdentificationError
+from robodyn_ros.identification.linear_model import LinearModel
+from robodyn_ros.identification.observations import triangular
+
+MARGIN = 1e-3  # P is at least this share of the nominal P0
+PRIORS = tuple(10.0**-k for k in range(8))  # 1: one standard deviation of it is a factor e
+LOSS = 0.02  # of the squared residual that the prior may cost
+NONNEGATIVE = ('Ia', 'Fvl', 'Fcl', 'Fvm', 'Fcm')
+_ROOT2 = np.sqrt(2.0)
+_TRIANGLE = [(i, j) for j in range(4) for i in range(j + 1)]  # columns of the upper triangle
+
+
+def pseudo_inertia(rigid: Array) -> Array:
+    """4 x 4 pseudo-inertia of rigid parameters ``Ixx Ixy Ixz Iyy Iyz Izz m mx my mz``."""
+    xx, xy, xz, yy, yz, zz, m, *h = rigid
+    tensor = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+    p = np.zeros((4, 4))
+    p[:3, :3] = np.trace(tensor) / 2 * np.eye(3) - tensor
+    p[:3, 3] = p[3, :3] = h
+    p[3, 3] = m
+    return p
+
+
+def rigid_of(p: Array) -> Array:
+    """Rigid parameters of a pseudo-inertia."""
+    tensor = np.trace(p[:3, :3]) * np.eye(3) - p[:3, :3]
+    return np.array([*tensor[np.triu_indices(3)], p[3, 3], *p[:3, 3]])
+
+
+def consistent_bodies(rigid: Array) -> Array:
+    """Which bodies can exist: smallest eigenvalue of each pseudo-inertia > 0; shape (b,) bool."""
+    return np.array([np.linalg.eigvalsh(pseudo_inertia(body))[0] > 0 for body in rigid])
+
+
+def consistent_estimate(linear: LinearModel, factors: Array, sigma: Array, *,
+                        prior: float | None = None,
+                        known: dict[int, float] | None = None) -> Array:
+    """Estimate all parameters of the linear model so that a robot can have them.
+
+    Parameters
+    ----------
+    linear : LinearModel
+        The model with p columns.
+    factors : ndarray, shape (rows, p + 1, p + 1)
+        Of ``[W, tau]``.
+    sigma : ndarray, shape (rows,)
+        Residuals' standard deviations, the weights.
+    prior : float, optional
+        Weight of the distance to the nominal model; default: the largest that leaves the residual
+        as it is without.
+    known : dict of int to float, optional
+        Columns whose parameters are known.
+
+    Returns
+    -------
+    ndarray, shape (p,)
+
+    Raises
+    ------
+    IdentificationError
+        The solver finds none.
+    """
+    p = len(linear.columns)
+    triangle = triangular((factors / sigma[:, None, None]).reshape(-1, p + 1))
+    if prior is not None:
+        return _solve(linear, triangle, prior, known or {})
+    weakest = _solve(linear, triangle, PRIORS[-1], known or {})
+    allowed = (1 + LOSS) * _square(triangle, weakest)
+    for one in PRIORS[:-1]:
+        theta = _solve(linear, triangle, one, known or {})
+        if _square(triangle, theta) <= allowed:
+            return theta
+    return weakest
+
+
+def _square(triangle: Array, theta: Array) -> float:
+    return float(((triangle[:, :-1] @ theta - triangle[:, -1]) ** 2).sum())
+
+
+def _solve(linear: LinearModel, triangle: Array, prior: float, known: dict[int, float]) -> Array:
+    """Least squares on a triangular factor of ``[W, tau]`` under the cones."""
+    import clarabel
+
+    p = len(linear.columns)
+    w, target = triangle[:, :p], triangle[:, p]
+    shift, spread, rigid_sets, cones_of = _coordinates(linear, w)
+    a = w @ spread
+    residual = target - w @ shift
+    ridge = np.zeros(p)
+    for places in rigid_sets:
+        ridge[places] = prior
+    quadratic = a.T @ a + np.diag(ridge + 1e-9)
+    rows, right, cones = [], [], []
+    for k, value in known.items():
+        rows.append(spread[[k]])
+        right.append(np.array([value - shift[k]]))
+        cones.append(clarabel.ZeroConeT(1))
+    nonnegative = [k for k in range(p) if cones_of[k]]
+    if nonnegative:
+        block = np.zeros((len(nonnegative), p))
+        block[range(len(nonnegative)), nonnegative] = -1.0
+        rows.append(block)
+        right.append(np.array([shift[k] / spread[k, k] for k in nonnegative]))
+        cones.append(clarabel.NonnegativeConeT(len(nonnegative)))
+    for places in rigid_sets:
+        block = np.zeros((10, p))
+        block[range(10), places] = -1.0
+        rows.append(block)
+        right.append(_svec((1 - MARGIN) * np.eye(4)))
+        cones.append(clarabel.PSDTriangleConeT(4))
+    settings = clarabel.DefaultSettings()
+    settings.verbose = False
+    settings.max_iter = 200
+    scale = max(float(np.abs(np.diag(quadratic)).max()), 1e-300)
+    if not rows:
+        return np.asarray(shift + spread @ np.linalg.solve(quadratic, a.T @ residual))
+    solver = clarabel.DefaultSolver(
+        scipy.sparse.csc_matrix(np.triu(quadratic / scale)), -(a.T @ residual) / scale,
+        scipy.sparse.csc_matrix(np.concatenate(rows)), np.concatenate(right), cones, settings)
+    solution = solver.solve()
+    if str(solution.status) not in ('Solved', 'AlmostSolved', 'InsufficientProgress'):
+        raise IdentificationError(f'no physically consistent estimate: {solution.status}')
+    theta = shift + spread @ np.array(solution.x)
+    for k in nonnegative:  # the solver may leave a zero at -1e-9
+        theta[k] = max(theta[k], 0.0)
+    return np.asarray(theta)
+
+
+def _coordinates(linear: LinearModel, w: Array) -> tuple[Array, Array, list[list[int]],
+                                                         list[bool]]:
+    """``theta = shift + spread @ y``: y of a body is its distance to the nominal one."""
+    p = len(linear.columns)
+    shift, spread = np.zeros(p), np.zeros((p, p))
+    nonnegative = [False] * p
+    sets: list[list[int]] = []
+    nominal = _nominal_bodies(linear)
+    bodies: dict[int, list[int]] = {}
+    norms = np.linalg.norm(w, axis=0)
+    for k, column in enumerate(linear.columns):
+        if column.term[0] in 'Im' and column.term != 'Ia':
+            bodies.setdefault(column.body, []).append(k)
+            continue
+        spread[k, k] = 1 / norms[k] if norms[k] > 0 else 1.0
+        nonnegative[k] = column.term in NONNEGATIVE
+    for body, places in bodies.items():
+        reference = nominal[body]
+        values, vectors = np.linalg.eigh(reference)
+        root = vectors * np.sqrt(values) @ vectors.T
+        shift[places] = rigid_of(reference)
+        for position, (i, j) in enumerate(_TRIANGLE):
+            unit = np.zeros((4, 4))
+            unit[i, j] = unit[j, i] = 1.0 if i == j else 1 / _ROOT2
+            spread[places, places[position]] = rigid_of(root @ unit @ root)
+        sets.append(places)
+    return shift, spread, sets, nonnegative
+
+
+def _nominal_bodies(linear: LinearModel) -> dict[int, Array]:
+    """Pseudo-inertias of the nominal bodies; one that no body has is made one."""
+    rigid = linear.model.rigid
+    typical = max(float(np.median(rigid[:, 6])), 1e-2)
+    found = {}
+    for body in (-1, *linear.bodies):
+        p = pseudo_inertia(rigid[body]) if body >= 0 else np.zeros((4, 4))
+        if body < 0 and linear.payload is None:
+            continue
+        mass = max(float(p[3, 3]), 0.05 * typical)
+        p[3, 3] = mass
+        com = p[:3, 3] / mass
+        central = p[:3, :3] - mass * np.outer(com, com)
+        values, vectors = np.linalg.eigh(central)
+        values = np.maximum(values, mass * 0.01**2)  # a body of 1 cm at least
+        p[:3, :3] = vectors * values @ vectors.T + mass * np.outer(com, com)
+        p[:3, 3] = p[3, :3] = mass * com
+        found[body] = p
+    return found
+
+
+def _svec(matrix: Array) -> Array:
+    return np.array([matrix[i, j] * (1.0 if i == j else _ROOT2) for i, j in _TRIANGLE])
+
+
+def free_bodies(linear: LinearModel, theta: Array) -> Sequence[str]:
+    """Names of bodies that no physical body is, of an unconstrained set of parameters."""
+    bad = []
+    for body in linear.bodies:
+        rigid = np.array([theta[k] for k, c in enumerate(linear.columns)
+                          if c.body == body and c.term[0] in 'Im' and c.term != 'Ia'])
+        if len(rigid) == 10 and np.linalg.eigvalsh(pseudo_inertia(rigid))[0] <= 0:
+            bad.append(linear.model.body_joints[body])
+    return bad

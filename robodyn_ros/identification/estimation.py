@@ -1,0 +1,180 @@
+"""Estimates of base parameters: weighted, robust, instrumental (Kolyubin 5.21-5.23)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import scipy.linalg
+
+from robodyn_ros.description import Array
+from robodyn_ros.errors import IdentificationError
+from robodyn_ros.identification.observations import (
+    Block,
+    Observations,
+    factors_of,
+    merge,
+    triangular,
+)
+
+HUBER = 1.345  # of the standard deviation: 95 % efficient for normal noise
+SWEEPS = 20
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """An estimate of base parameters.
+
+    Attributes
+    ----------
+    values : ndarray, shape (b,)
+        SI units.
+    sigma : ndarray, shape (rows,)
+        Standard deviation of each row's residual, N m or N.
+    factor : ndarray, shape (b, b)
+        R of the weighted observation matrix; the plain covariance is ``(R'R)^-1``.
+    count : ndarray, shape (rows,)
+        Samples of each row.
+    """
+
+    values: Array
+    sigma: Array
+    factor: Array
+    count: Array
+
+    @property
+    def plain_covariance(self) -> Array:
+        """What independent noise would give, shape (b, b)."""
+        scale = np.linalg.norm(self.factor, axis=0)
+        inverse = np.linalg.pinv(self.factor / scale, rcond=1e-12) / scale[:, None]
+        return inverse @ inverse.T
+
+
+def least_squares(factors: Array, kept: tuple[int, ...], count: Array, *,
+                  weighted: bool = True, sweeps: int = SWEEPS) -> Estimate:
+    """Solve for base parameters from factors of ``[W, tau]``, one a row of the robot.
+
+    Parameters
+    ----------
+    factors : ndarray, shape (rows, p + 1, p + 1)
+        See `factors_of`.
+    kept : tuple of int
+        The b columns of the base parameters.
+    count : ndarray, shape (rows,)
+        Samples of each row.
+    weighted : bool
+        Weigh each row by its residual's standard deviation, iterated (5.22-5.23); else all alike.
+    sweeps : int
+        At most so many iterations.
+
+    Raises
+    ------
+    IdentificationError
+        Fewer samples than parameters, or a base parameter that the motion does not excite.
+    """
+    columns = [*kept, -1]
+    small = factors[:, :, columns]
+    rows, b = len(small), len(kept)
+    if count.sum() < 2 * b:
+        raise IdentificationError(f'{int(count.sum())} equations for {b} parameters: a longer log '
+                                  'or a higher cutoff is needed')
+    sigma = np.ones(rows)
+    present = count > 0
+    values = np.zeros(b)
+    for _ in range(sweeps if weighted else 2):
+        stacked = (small[present] / sigma[present, None, None]).reshape(-1, b + 1)
+        triangle = triangular(stacked)[:b + 1]
+        factor, right = triangle[:b, :b], triangle[:b, b]
+        scale = np.linalg.norm(factor, axis=0)
+        if (scale == 0).any():
+            raise IdentificationError('the motion does not excite parameter '
+                                      f'{int(np.flatnonzero(scale == 0)[0])} at all')
+        inverse, values = _solve(factor / scale, right)
+        inverse, values = inverse / scale[:, None], values / scale
+        residuals = small[:, :, :b] @ values - small[:, :, b]
+        squares = (residuals**2).sum(axis=1)
+        leverage = ((small[:, :, :b] @ inverse) ** 2).sum(axis=(1, 2)) / sigma**2
+        freedom = np.maximum(count - leverage, 0.1 * count)
+        new = np.sqrt(squares / np.maximum(freedom, 1.0))
+        new = np.maximum(new, 1e-9 * max(float(new.max()), 1e-300))
+        settled = np.allclose(new[present], sigma[present], rtol=1e-6)
+        if weighted:
+            sigma = new
+        else:
+            sigma = np.full(rows, np.sqrt((new[present]**2).mean()))
+        if settled:
+            break
+    signs = np.where(np.diag(factor) < 0, -1.0, 1.0)
+    return Estimate(values, new, factor * signs[:, None], count)
+
+
+def _solve(factor: Array, right: Array) -> tuple[Array, Array]:
+    """Inverse of a triangular factor, and the solution; by its rank where it has not all."""
+    diagonal = np.abs(np.diag(factor))
+    if diagonal.min() > 1e-7 * diagonal.max():
+        inverse = scipy.linalg.lapack.dtrtri(factor)[0]
+    else:
+        inverse = np.linalg.pinv(factor, rcond=1e-12)
+    return inverse, inverse @ right
+
+
+def counts_of(blocks: list[Block]) -> Array:
+    """Samples that count, shape (rows,)."""
+    return np.sum([block.used.sum(axis=0) for block in blocks], axis=0).astype(float)
+
+
+def huber(observations: Observations, kept: tuple[int, ...], start: Estimate) -> Estimate:
+    """Down-weigh samples whose residual is large for its row (Huber's function)."""
+    estimate = start
+    for _ in range(SWEEPS):
+        factors = []
+        sigma = np.zeros(len(start.sigma))
+        for k in range(len(sigma)):
+            residual = np.concatenate([
+                (b.tau[:, k] - b.w[:, k][:, kept] @ estimate.values)[b.used[:, k]]
+                for b in observations.blocks()])
+            sigma[k] = 1.4826 * np.median(np.abs(residual)) if len(residual) else 1.0
+        sigma = np.maximum(sigma, 1e-12)
+        for block in observations.blocks():
+            residual = (block.tau - block.w[:, :, kept] @ estimate.values) / sigma
+            weight = np.sqrt(np.minimum(1.0, HUBER / np.maximum(np.abs(residual), 1e-12)))
+            factors.append(factors_of(replace(
+                block, w=block.w * weight[:, :, None], tau=block.tau * weight)))
+        new = least_squares(merge(factors), kept, start.count)
+        done = np.allclose(new.values, estimate.values, rtol=1e-6, atol=1e-9)
+        estimate = new
+        if done:
+            break
+    return estimate
+
+
+def instrumental_variables(observations: Observations, kept: tuple[int, ...],
+                           estimate: Estimate) -> Array:
+    """Estimate by instruments that noise leaves alone: the regressor of the smooth motion.
+
+    The smooth motion is the commanded one where it was logged, the average of a periodic one, or
+    positions filtered down to the motion's own band. Where this estimate differs from the least
+    squares by more than their standard deviations, noise in W has biased those.
+
+    Returns
+    -------
+    ndarray, shape (b,)
+        ``(Z' W)^-1 Z' tau``, rows weighted as in the estimate.
+    """
+    calm = [replace(segment, q=segment.smooth[0], qd=segment.smooth[1], qdd=segment.smooth[2])
+            for segment in observations.segments]
+    instruments = Observations(observations.linear, calm, cutoff=None, slow=observations.slow,
+                               torques_of=observations.torques_of,
+                               known={observations.linear.names[k]: value
+                                      for k, value in observations.known.items()})
+    instruments.cutoffs, instruments.steps = observations.cutoffs, observations.steps
+    b = len(kept)
+    left, right = np.zeros((b, b)), np.zeros(b)
+    for block, other in zip(observations.blocks(), instruments.blocks(), strict=True):
+        for row in range(block.w.shape[1]):
+            use = block.used[:, row]
+            z = other.w[use, row][:, kept] / estimate.sigma[row] ** 2
+            left += z.T @ block.w[use, row][:, kept]
+            right += z.T @ block.tau[use, row]
+    scale = np.sqrt(np.maximum(np.abs(np.diag(left)), 1e-300))
+    return np.linalg.lstsq(left / np.outer(scale, scale), right / scale, rcond=None)[0] / scale

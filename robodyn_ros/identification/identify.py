@@ -1,0 +1,451 @@
+"""The one path from logs to an identified robot: `identify` and `validate`."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.optimize import lsq_linear
+
+from robodyn_ros.description import Array
+from robodyn_ros.dynamics import Dynamics
+from robodyn_ros.errors import IdentificationError, ShapeError, UnknownNameError
+from robodyn_ros.identification.base_parameters import BaseParameters, base_parameters
+from robodyn_ros.identification.consistency import (
+    consistent_bodies,
+    consistent_estimate,
+    free_bodies,
+)
+from robodyn_ros.identification.estimation import (
+    Estimate,
+    counts_of,
+    huber,
+    instrumental_variables,
+    least_squares,
+)
+from robodyn_ros.identification.friction_choice import (
+    WIDTHS,
+    FrictionChoice,
+    choose_friction,
+    fast_speeds,
+)
+from robodyn_ros.identification.linear_model import STANDARD, FrictionShape, LinearModel
+from robodyn_ros.identification.log import Log
+from robodyn_ros.identification.observations import Observations, factors_of, merge
+from robodyn_ros.identification.signals import FilterSettings, Segment, segments_of
+from robodyn_ros.identification.statistics import Uncertainty, significant, uncertainty_of
+from robodyn_ros.identification.validation import Validation, validate_on
+from robodyn_ros.model import Model
+
+METHODS = ('weighted', 'ordinary', 'huber')
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to identify; every value has a usual one.
+
+    Attributes
+    ----------
+    kind : str
+        ``rigid``, ``lumped``, ``model1``, ``model2``, ``model3``: see `LinearModel`.
+    friction : str
+        ``auto`` chooses by the error on data left out; or a friction model, see `FrictionShape`.
+    friction_width : float, optional
+        Of sign(s), of each joint's fast speed; default: chosen with the friction, or 0.
+    method : str
+        ``weighted`` least squares, ``ordinary``, or ``huber`` against outliers.
+    joints : sequence of str, optional
+        Estimate these bodies alone, the rest stays nominal.
+    torques_of : sequence of str, optional
+        Joints whose torques count; default: all.
+    payload : str, optional
+        Link that carries an unknown payload in the logs that are ``loaded``.
+    payload_mass : float, optional
+        kg, where it is known.
+    filter : FilterSettings
+        Of the positions.
+    decimation : float, optional
+        Hz, cutoff of the parallel filter; 0: none; default: three times the motion's band.
+    slow : float or sequence of float, optional
+        rad/s or m/s: rows of joints slower than this do not count.
+    prior : float, optional
+        Weight of the nominal model in the consistent estimate; default: see `consistent_estimate`.
+    """
+
+    kind: str = 'lumped'
+    friction: str = 'auto'
+    friction_width: float | None = None
+    method: str = 'weighted'
+    joints: Sequence[str] | None = None
+    torques_of: Sequence[str] | None = None
+    payload: str | None = None
+    payload_mass: float | None = None
+    filter: FilterSettings = FilterSettings()
+    decimation: float | None = None
+    slow: float | Sequence[float] | None = None
+    prior: float | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """An identified robot.
+
+    Attributes
+    ----------
+    base_ : BaseParameters
+        What the torques determine.
+    estimate_ : Estimate
+        Of the base parameters, unconstrained.
+    uncertainty_ : Uncertainty
+        Of the estimate.
+    significant_ : tuple of str
+        Parameters that an F test keeps, by the corrected covariance.
+    instrumental_ : ndarray, shape (b,)
+        The estimate by instrumental variables.
+    bias_ : ndarray, shape (b,)
+        Its difference from the estimate in standard deviations.
+    theta_ : ndarray, shape (p,)
+        Parameters of the linear model with the estimate in them.
+    consistent_ : ndarray, shape (p,)
+        The physically consistent estimate.
+    inconsistent_bodies_ : tuple of str
+        Bodies that no real one is, in the unconstrained estimate.
+    model : Model
+        The robot with the consistent estimate.
+    friction_choice_ : FrictionChoice or None
+        What was tried.
+    training_ : Validation
+        Errors on the data of the fit (no proof).
+    notes : tuple of str
+        What was found and decided on the way.
+    """
+
+    settings: Settings
+    linear: LinearModel
+    base_: BaseParameters
+    estimate_: Estimate
+    uncertainty_: Uncertainty
+    significant_: tuple[str, ...]
+    instrumental_: Array
+    bias_: Array
+    theta_: Array
+    consistent_: Array
+    inconsistent_bodies_: tuple[str, ...]
+    model: Model
+    friction_choice_: FrictionChoice | None
+    training_: Validation
+    sources: tuple[tuple[str, str], ...]
+    notes: tuple[str, ...] = field(repr=False)
+
+    def predict(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, *, consistent: bool = False,
+                loaded: bool = False) -> Array:
+        """Torque by the identified parameters, shape (n,) or (N, n); N m, N.
+
+        Parameters
+        ----------
+        q, qd, qdd : array-like, shape (n,) or (N, n)
+            Motion.
+        consistent : bool
+            By the physically consistent parameters.
+        loaded : bool
+            With the payload.
+        """
+        arrays: list[Any] = [np.atleast_2d(np.asarray(x, np.float64)) for x in (q, qd, qdd)]
+        n = self.linear.model.n
+        for name, array in zip(('q', 'qd', 'qdd'), arrays, strict=True):
+            if array.ndim != 2 or array.shape[1] != n or array.shape != arrays[0].shape:
+                raise ShapeError(name, f'shape {array.shape}', f'({n},) or (N, {n})')
+        theta = self.consistent_ if consistent else self.theta_
+        tau = self.linear.regressor(arrays[0], arrays[1], arrays[2], loaded=loaded) @ theta
+        rest = self.linear.rest()
+        if rest is not None:
+            tau = tau + Dynamics(rest).inverse_dynamics(arrays[0], arrays[1], arrays[2])
+        return np.asarray(tau[0] if np.ndim(q) == 1 else tau)
+
+    def standard_deviation(self, name: str) -> float:
+        """Standard deviation of a base parameter by name."""
+        if name not in self.base_.names:
+            raise UnknownNameError('base parameter', name, self.base_.names)
+        return float(self.uncertainty_.deviation[self.base_.names.index(name)])
+
+    def write_urdf(self, path: str | Path) -> None:
+        """Write the URDF with the consistent parameters.
+
+        Raises
+        ------
+        IdentificationError
+            They are not physically consistent, or the model came from no URDF.
+        """
+        from robodyn_ros.identification.writing import urdf_of
+
+        text = self.model.description.urdf
+        if not text:
+            raise IdentificationError('the model was not read from a URDF; urdf_of takes one')
+        Path(path).write_text(urdf_of(self.model, text), encoding='utf-8')
+
+    def save(self, path: str | Path, validation: Validation | None = None) -> None:
+        """Write parameters, statistics and provenance as YAML."""
+        from robodyn_ros.identification.writing import save_parameters
+
+        save_parameters(self, path, validation)
+
+    def to_text(self) -> str:
+        """Parameters as a table for people."""
+        base, u = self.base_, self.uncertainty_
+        nominal = base.matrix @ self.linear.nominal()
+        width = max(map(len, base.names))
+        lines = [f'  {"base parameter":{width}}     estimate          std    95 % interval'
+                 '                 nominal']
+        for k, name in enumerate(base.names):
+            mark = ' ' if name in self.significant_ else '~'
+            lines.append(f'{mark} {name:{width}} {self.estimate_.values[k]:12.5g} '
+                         f'{u.deviation[k]:12.3g}    [{u.interval[k, 0]:10.4g}, '
+                         f'{u.interval[k, 1]:10.4g}]  {nominal[k]:12.5g}')
+        return '\n'.join([*lines, '  ~: not significant'])
+
+
+def identify(model: Model, logs: Log | Sequence[Log], settings: Settings | None = None, *,
+             progress: Callable[[str], None] | None = None, **options: Any) -> Result:
+    """Identify a robot from measured logs.
+
+    Parameters
+    ----------
+    model : Model
+        The nominal robot.
+    logs : Log or sequence of Log
+        For the fit alone; prove the result on others with `validate`.
+    settings : Settings, optional
+        How; or the same as keywords.
+    progress : callable, optional
+        Told each phase.
+
+    Raises
+    ------
+    LogError, IdentificationError, UnknownNameError
+        The logs cannot be used, or do not determine anything.
+    """
+    chosen = replace(settings or Settings(), **options)
+    if chosen.method not in METHODS:
+        raise UnknownNameError('method', chosen.method, METHODS)
+    tell = progress or (lambda phase: None)
+    notes: list[str] = []
+    every = [logs] if isinstance(logs, Log) else list(logs)
+    tell('reading and filtering')
+    segments = _segments(model, every, chosen, notes)
+    dynamics = Dynamics(model)
+    speed = fast_speeds([segment.qd for segment in segments])
+    tell('friction')
+    shape, choice = _friction(dynamics, segments, speed, chosen, notes)
+    tell('base parameters')
+    linear = LinearModel(dynamics, chosen.kind, friction=shape, joints=chosen.joints,
+                         payload=chosen.payload)
+    base = base_parameters(linear)
+    tell('observation matrices')
+    observations = _observations(linear, segments, chosen)
+    blocks = list(observations.blocks())
+    factors = merge([factors_of(block) for block in blocks])
+    base = _excited(base, factors, notes)
+    tell('estimate')
+    count = counts_of(blocks)
+    estimate = least_squares(factors, base.kept, count, weighted=chosen.method != 'ordinary')
+    if chosen.method == 'huber':
+        estimate = huber(observations, base.kept, estimate)
+    tell('statistics')
+    uncertainty = uncertainty_of(observations, base.kept, base.names, estimate)
+    instrumental = instrumental_variables(observations, base.kept, estimate)
+    bias = (instrumental - estimate.values) / np.maximum(uncertainty.deviation, 1e-300)
+    kept = significant(estimate.values, uncertainty.covariance)
+    tell('physical consistency')
+    theta = np.zeros(len(linear.columns))
+    theta[list(base.kept)] = estimate.values
+    for place, value in observations.known.items():
+        theta[place] = value
+    consistent = consistent_estimate(linear, factors, estimate.sigma, prior=chosen.prior,
+                                     known=observations.known)
+    training = validate_on(observations, theta)
+    _remark(uncertainty, base, estimate, bias, notes)
+    return Result(chosen, linear, base, estimate, uncertainty,
+                  tuple(base.names[k] for k in kept), instrumental, bias, theta, consistent,
+                  tuple(free_bodies(linear, theta)),
+                  _identified(linear, consistent, observations), choice, training,
+                  tuple((log.source, _digest(log)) for log in every), tuple(notes))
+
+
+def validate(result: Result, logs: Log | Sequence[Log], *, consistent: bool = False,
+             ) -> Validation:
+    """Compare predicted with measured torques on logs that the fit has not seen.
+
+    Parameters
+    ----------
+    result : Result
+        Of `identify`.
+    logs : Log or sequence of Log
+        Other logs, or other parts of the same.
+    consistent : bool
+        Judge the physically consistent parameters.
+
+    Raises
+    ------
+    IdentificationError
+        One of the logs was used for the fit.
+    """
+    every = [logs] if isinstance(logs, Log) else list(logs)
+    seen = {digest for _, digest in result.sources}
+    for log in every:
+        if _digest(log) in seen:
+            raise IdentificationError(f'{log.source} was used for the fit: that is no validation')
+    segments = _segments(result.linear.model, every, result.settings, [])
+    observations = _observations(result.linear, segments, result.settings)
+    return validate_on(observations, result.consistent_ if consistent else result.theta_)
+
+
+# steps ----------------------------------------------------------------------------------------
+
+
+def _segments(model: Model, logs: Sequence[Log], settings: Settings,
+              notes: list[str]) -> list[Segment]:
+    if not logs:
+        raise IdentificationError('no log')
+    found = []
+    for log in logs:
+        ready = log.for_model(model, used=settings.torques_of)
+        found += segments_of(ready, settings.filter, notes)
+        notes += ready.notes
+    return found
+
+
+def _observations(linear: LinearModel, segments: list[Segment],
+                  settings: Settings) -> Observations:
+    n, names = linear.model.n, linear.model.joint_names
+    slow = np.broadcast_to(np.asarray(0.0 if settings.slow is None else settings.slow,
+                                      np.float64), (n,)).copy()
+    counts = None
+    if settings.torques_of is not None:
+        for name in settings.torques_of:
+            if name not in names:
+                raise UnknownNameError('joint', name, names)
+        counts = np.array([name in settings.torques_of for name in names])
+    return Observations(linear, segments, cutoff=settings.decimation, slow=slow,
+                        torques_of=counts, known=_known(settings))
+
+
+def _known(settings: Settings) -> dict[str, float]:
+    if settings.payload_mass is None:
+        return {}
+    if settings.payload is None or not settings.payload_mass > 0:
+        raise IdentificationError(f'payload_mass is {settings.payload_mass}; valid: a number > 0 '
+                                  'with the link that carries the payload')
+    return {'m:payload': settings.payload_mass}
+
+
+def _friction(dynamics: Dynamics, segments: list[Segment], speed: Array, settings: Settings,
+              notes: list[str]) -> tuple[FrictionShape, FrictionChoice | None]:
+    width = settings.friction_width
+    if settings.friction != 'auto' or settings.kind == 'rigid':
+        model = 'coulomb' if settings.friction == 'auto' else settings.friction
+        return FrictionShape(model, width or 0.0, speed), None
+    linear = LinearModel(dynamics, settings.kind, friction=FrictionShape('coulomb', 0.0, speed),
+                         joints=settings.joints)
+    observations = _observations(linear, segments, replace(settings, payload_mass=None))
+    choice = choose_friction(observations, speed,
+                             widths=WIDTHS if width is None else (width,))
+    error = choice.errors[choice.shape.model, choice.shape.width]
+    notes.append(f'friction: {choice.shape.model}, sign(s) {choice.shape.width:g} of the fast '
+                 f'speed wide: {error:.2%} on data left out of the fit; plain Coulomb friction '
+                 f'has {choice.errors.get(("coulomb", 0.0), np.nan):.2%}')
+    return choice.shape, choice
+
+
+def _excited(base: BaseParameters, factors: Array, notes: list[str]) -> BaseParameters:
+    """Leave out base parameters that this motion does not excite at all."""
+    norms = np.sqrt((factors[:, :, list(base.kept)] ** 2).sum(axis=(0, 1)))
+    still = [k for k, norm in enumerate(norms) if norm < 1e-9 * max(norms.max(), 1e-300)]
+    if not still:
+        return base
+    notes.append('not excited at all by this motion: '
+                 + ', '.join(base.names[k] for k in still))
+    stay = [k for k in range(base.count) if k not in still]
+    return replace(base, names=tuple(base.names[k] for k in stay),
+                   expressions=tuple(base.expressions[k] for k in stay),
+                   kept=tuple(base.kept[k] for k in stay), matrix=base.matrix[stay])
+
+
+def _identified(linear: LinearModel, theta: Array, observations: Observations) -> Model:
+    """The robot with the consistent parameters; friction beyond Coulomb is projected on it."""
+    chi = linear.model.standard_parameters.copy()
+    if linear.kind == 'lumped':  # link-side friction holds both sides now
+        motor = chi.reshape(-1, STANDARD)[:, 14:]
+        motor[[b for b in linear.bodies if not linear.coupled(b)]] = 0.0
+    samples = np.concatenate([segment.qd for segment in observations.segments])[::7]
+    shape, model = linear.friction, linear.model
+    for k, column in enumerate(linear.columns):
+        if column.standard >= 0:
+            chi[column.standard] = theta[k]
+    for body, side, row in linear.friction_sources:
+        speed, fast = samples @ row, float(np.abs(row) @ shape.speed)
+        columns = [(k, c) for k, c in enumerate(linear.columns)
+                   if c.body == body and c.term[0] in 'Fo' and c.term.endswith(side)]
+        curve = sum((theta[k] * shape.values(c.term, speed, fast) for k, c in columns),
+                    np.zeros(len(speed)))
+        standard = [(k, c) for k, c in columns if c.standard >= 0]
+        if len(standard) == len(columns) and not shape.width:
+            continue
+        plain = FrictionShape('coulomb', 0.0, shape.speed)
+        w = np.column_stack([plain.values(c.term, speed, fast) for _, c in standard])
+        offsets = [i for i, (_, c) in enumerate(standard) if c.term.startswith('off')]
+        bounds = [-np.inf if i in offsets else 0.0 for i in range(len(standard))]
+        values = lsq_linear(w, curve, (bounds, np.inf)).x
+        for (_, column), value in zip(standard, values, strict=True):
+            chi[column.standard] = value
+    return model.with_standard_parameters(chi)
+
+
+def _remark(uncertainty: Uncertainty, base: BaseParameters, estimate: Estimate, bias: Array,
+            notes: list[str]) -> None:
+    notes.append(f'{base.count} base parameters, condition {uncertainty.condition:.4g}')
+    notes += uncertainty.poorly_told_apart
+    with np.errstate(divide='ignore', invalid='ignore'):
+        relative = uncertainty.deviation / np.abs(estimate.values)
+    vague = int((relative > 1).sum())
+    if vague > base.count / 3:
+        notes.append(f'{vague} of {base.count} base parameters have a standard deviation above '
+                     'their value: this motion excites the robot badly')
+    watson = uncertainty.durbin_watson
+    if np.nanmin(watson) < 1 or np.nanmax(watson) > 3:
+        notes.append(f'Durbin-Watson from {np.nanmin(watson):.2f} to {np.nanmax(watson):.2f}: '
+                     'residuals are correlated; standard deviations take that into account')
+    biased = [name for name, value in zip(base.names, bias, strict=True) if abs(value) > 2]
+    if biased:
+        notes.append('noise in the motion has biased (against instrumental variables): '
+                     + ', '.join(biased[:8]) + (', ...' if len(biased) > 8 else ''))
+
+
+def _digest(log: Log) -> str:
+    digest = hashlib.sha256()
+    for values in (log.t, log.q, log.tau):
+        digest.update(np.ascontiguousarray(np.asarray(values)).tobytes())
+    return digest.hexdigest()
+
+
+def settings_mapping(settings: Settings) -> dict[str, Any]:
+    """Settings as plain data, without what has its usual value."""
+    usual = asdict(Settings())
+    return {key: value for key, value in asdict(settings).items() if value != usual[key]}
+
+
+def file_digest(path: Path) -> str:
+    """SHA-256 of a file."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def consistent(model: Model) -> bool:
+    """Whether every body that weighs something can exist, and no rotor or friction is negative."""
+    heavy = model.rigid[:, 6] != 0
+    return bool(consistent_bodies(model.rigid[heavy]).all() and (model.armature >= 0).all()
+                and (model.link_friction[:, :2] >= 0).all()
+                and (model.motor_friction[:, :2] >= 0).all())

@@ -1,0 +1,269 @@
+"""The model that is linear in its parameters, ``tau = W theta``, for each kind of identification.
+
+Kolyubin 5.4-5.10. Rigid bodies and rotors come from the compiled regressor; friction is added
+here, since its shape is chosen by the data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from robodyn_ros.description import Array
+from robodyn_ros.dynamics import Dynamics
+from robodyn_ros.errors import UnknownNameError
+from robodyn_ros.model import PARAMETER_NAMES, Model
+
+STANDARD = len(PARAMETER_NAMES)
+RIGID, ROTOR = tuple(range(10)), 13
+LINK_FRICTION, MOTOR_FRICTION = (10, 11, 12), (14, 15, 16)
+# what friction adds to viscous + Coulomb + offset, for each friction model
+FRICTION_TERMS: dict[str, tuple[str, ...]] = {
+    'none': (), 'coulomb': (), 'asymmetric': ('Fa',), 'stribeck': ('Fs',), 'root': ('Fr',),
+    'rich': ('Fa', 'Fs', 'Fr')}
+KINDS = ('rigid', 'lumped', 'model1', 'model2', 'model3')
+STRIBECK_SHARE = 0.1  # Stribeck velocity, of each joint's fast speed
+
+
+@dataclass(frozen=True)
+class FrictionShape:
+    """What sign(s) and the friction beyond it look like.
+
+    Attributes
+    ----------
+    model : str
+        ``none``; ``coulomb``: viscous, Coulomb, offset (an asymmetric Coulomb friction is these
+        two); ``asymmetric``: viscous friction differs by direction, ``Fa |s|``; ``stribeck``:
+        ``Fs sign(s) exp(-|s| / v)``; ``root``: ``Fr sign(s) sqrt|s|``; ``rich``: all of them.
+    width : float
+        sign(s) is ``tanh(s / (width * speed))``, 0 is the sign itself.
+    speed : ndarray, shape (n,)
+        A fast speed of each joint, rad/s or m/s, that width and Stribeck velocity refer to.
+    """
+
+    model: str = 'coulomb'
+    width: float = 0.0
+    speed: Array = field(default_factory=lambda: np.ones(0))
+
+    def __post_init__(self) -> None:
+        """Refuse an unknown friction model."""
+        if self.model not in FRICTION_TERMS:
+            raise UnknownNameError('friction model', self.model, FRICTION_TERMS)
+
+    def values(self, term: str, speed: Array, fast: float) -> Array:
+        """Value of a friction term at joint speeds, for a unit parameter."""
+        kind = term.rstrip('lm')
+        if kind == 'Fv':
+            return speed
+        if kind == 'off':
+            return np.ones_like(speed)
+        if kind == 'Fa':
+            return np.abs(speed)
+        sign = np.tanh(speed / (self.width * fast)) if self.width else np.sign(speed)
+        if kind == 'Fc':
+            return sign
+        if kind == 'Fs':
+            return sign * np.exp(-np.abs(speed) / (STRIBECK_SHARE * fast))
+        return sign * np.sqrt(np.abs(speed))  # Fr
+
+
+@dataclass(frozen=True)
+class Column:
+    """One parameter of the linear model.
+
+    Attributes
+    ----------
+    name : str
+        ``PARAMETER:JOINT``.
+    standard : int
+        Its place in ``model.standard_parameters``, -1 for friction terms beyond those.
+    term : str
+        Parameter, for example ``Ixx``, ``Fvl``, ``Fs``.
+    body : int
+        Of ``model.body_joints``; -1 for the payload.
+    """
+
+    name: str
+    standard: int
+    term: str
+    body: int
+
+
+class LinearModel:
+    """``tau = W(q, qd, qdd) theta`` of a robot.
+
+    Parameters
+    ----------
+    dynamics : Dynamics
+        Of the nominal robot.
+    kind : str
+        ``rigid``; ``lumped``: rigid, rotors and friction of both sides in one torque; ``model1``:
+        links with their friction, from joint torque sensors; ``model2``: links and drives, from
+        joint torques and motor torques together; ``model3``: drives alone, from the difference.
+    friction : FrictionShape
+        Of every joint.
+    joints : sequence of str, optional
+        Estimate the parameters of these alone, the rest stays nominal.
+    payload : str, optional
+        A link that carries an unknown payload in some of the logs: ten columns more.
+
+    Attributes
+    ----------
+    columns : tuple of Column
+    rows : int
+        n, or 2 n for ``model2``: joint torques, then motor torques.
+    """
+
+    def __init__(self, dynamics: Dynamics, kind: str = 'lumped', *,
+                 friction: FrictionShape | None = None, joints: Sequence[str] | None = None,
+                 payload: str | None = None):
+        if kind not in KINDS:
+            raise UnknownNameError('kind', kind, KINDS)
+        self.dynamics, self.model, self.kind = dynamics, dynamics.model, kind
+        self.friction = friction or FrictionShape(speed=np.ones(self.model.n))
+        self.payload = payload
+        self.bodies = self._bodies(joints)
+        self.rows = 2 * self.model.n if kind == 'model2' else self.model.n
+        self.friction_sources = self._sources()
+        self.columns = tuple(self._make_columns())
+        self._compiled = [c.standard for c in self.columns if c.standard >= 0
+                          and c.standard % STANDARD not in (*LINK_FRICTION, *MOTOR_FRICTION)]
+        self._load = [] if payload is None else self._payload_columns(payload)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the columns."""
+        return tuple(column.name for column in self.columns)
+
+    def _bodies(self, joints: Sequence[str] | None) -> tuple[int, ...]:
+        names = self.model.body_joints
+        if joints is None:
+            return tuple(range(len(names)))
+        for name in joints:
+            if name not in names:
+                raise UnknownNameError('joint', name, names)
+        return tuple(i for i, name in enumerate(names) if name in joints)
+
+    def _sources(self) -> list[tuple[int, str, Array]]:
+        """(body, side, row) of everything that rubs: side l or m, speed ``row @ qd``."""
+        if self.kind == 'rigid' or self.friction.model == 'none':
+            return []
+        found = []
+        for body in self.bodies:
+            own, motor = self.model.row[body], self.model.motor_row[body]
+            coupled = not np.array_equal(own, motor)
+            if self.kind != 'model3':
+                found.append((body, 'l', own))
+            if self.kind in ('model2', 'model3') or (self.kind == 'lumped' and coupled):
+                found.append((body, 'm', motor))
+        return found
+
+    def _make_columns(self) -> Iterable[Column]:
+        joints = self.model.body_joints
+        rotors = self.kind in ('lumped', 'model2', 'model3')
+        for body in self.bodies:
+            standard = [] if self.kind == 'model3' else list(RIGID)
+            standard += [ROTOR] if rotors else []
+            for parameter in standard:
+                term = PARAMETER_NAMES[parameter]
+                yield Column(f'{term}:{joints[body]}', STANDARD * body + parameter, term, body)
+            for source, side, _ in self.friction_sources:
+                if source == body:
+                    yield from self._friction_columns(body, side)
+        if self.payload is not None:
+            for parameter in RIGID:
+                term = PARAMETER_NAMES[parameter]
+                yield Column(f'{term}:payload', -1, term, -1)
+
+    def _friction_columns(self, body: int, side: str) -> Iterable[Column]:
+        joint = self.model.body_joints[body]
+        places = LINK_FRICTION if side == 'l' else MOTOR_FRICTION
+        coupled = side == 'm' and self.kind == 'lumped'
+        for parameter in places[:2] if coupled else places:  # a second offset tells nothing new
+            term = PARAMETER_NAMES[parameter]
+            yield Column(f'{term}:{joint}', STANDARD * body + parameter, term, body)
+        for term in FRICTION_TERMS[self.friction.model]:
+            yield Column(f'{term}{side}:{joint}', -1, term + side, body)
+
+    def _payload_columns(self, link: str) -> list[int]:
+        frame = self.model.link_frame(link)
+        if frame.body < 0:
+            raise UnknownNameError('link that moves', link, [
+                name for name, f in self.model.link_frames.items() if f.body >= 0])
+        return [STANDARD * frame.body + parameter for parameter in RIGID]
+
+    def regressor(self, q: Array, qd: Array, qdd: Array, *, loaded: bool = False) -> Array:
+        """W at a batch of states, shape (N, rows, p).
+
+        Parameters
+        ----------
+        q, qd, qdd : ndarray, shape (N, n)
+            rad or m, and their derivatives.
+        loaded : bool
+            The payload is on.
+        """
+        n, size = self.model.n, len(q)
+        result = np.zeros((size, self.rows, len(self.columns)))
+        links, drives = slice(0, n), slice(self.rows - n, self.rows)
+        compiled = self.dynamics.regressor(q, qd, qdd, self._compiled) if self._compiled else None
+        k = 0
+        for position, column in enumerate(self.columns):
+            if compiled is not None and k < len(self._compiled) and \
+                    column.standard == self._compiled[k]:
+                where = drives if column.term == 'Ia' else links
+                result[:, where, position] = compiled[:, :, k]
+                if self.rows > n and column.term != 'Ia':  # a motor feels the links as well
+                    result[:, drives, position] = compiled[:, :, k]
+                k += 1
+        self._add_friction(result, qd, links, drives)
+        if self._load and loaded:
+            body = self.dynamics.regressor(q, qd, qdd, self._load)
+            result[:, links, -10:] = body
+            result[:, drives, -10:] = body
+        return result
+
+    def friction_regressor(self, qd: Array) -> Array:
+        """The friction columns alone, the others zero; shape (N, rows, p)."""
+        n = self.model.n
+        result = np.zeros((len(qd), self.rows, len(self.columns)))
+        self._add_friction(result, qd, slice(0, n), slice(self.rows - n, self.rows))
+        return result
+
+    def _add_friction(self, result: Array, qd: Array, links: slice, drives: slice) -> None:
+        place = {column.name: k for k, column in enumerate(self.columns)}
+        for body, side, row in self.friction_sources:
+            speed = qd @ row
+            fast = float(np.abs(row) @ self.friction.speed)
+            for column in self._friction_columns(body, side):
+                value = self.friction.values(column.term, speed, fast)
+                position = place[column.name]
+                for joint in np.flatnonzero(row):
+                    if side == 'l':
+                        result[:, links.start + joint, position] = row[joint] * value
+                    if side == 'm' or self.rows > self.model.n:
+                        result[:, drives.start + joint, position] = row[joint] * value
+
+    def nominal(self) -> Array:
+        """Parameters of the nominal model, shape (p,); 0 for what it does not have."""
+        chi = self.model.standard_parameters
+        values = np.array([chi[c.standard] if c.standard >= 0 else 0.0 for c in self.columns])
+        if self.kind in ('lumped',):  # one torque feels the friction of both sides
+            for k, column in enumerate(self.columns):
+                side = column.standard % STANDARD if column.standard >= 0 else -1
+                if side in LINK_FRICTION and not self.coupled(column.body):
+                    values[k] += chi[column.standard + 4]
+        return values
+
+    def coupled(self, body: int) -> bool:
+        """Whether a gearbox couples the body's motor with other joints."""
+        return not np.array_equal(self.model.row[body], self.model.motor_row[body])
+
+    def rest(self) -> Model | None:
+        """The nominal model of what is not estimated; None where everything is."""
+        if len(self.bodies) == len(self.model.body_joints):
+            return None
+        chi = self.model.standard_parameters.copy().reshape(-1, STANDARD)
+        chi[list(self.bodies)] = 0.0
+        return self.model.with_standard_parameters(chi.ravel())

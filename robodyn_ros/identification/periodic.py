@@ -1,0 +1,86 @@
+"""Periodic logs: averages, noise, and exact derivatives in the frequency domain (5.5.1)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from robodyn_ros.description import Array
+from robodyn_ros.errors import LogError
+
+LINE = 10.0  # a line counts whose power is this many times what noise gives
+
+
+@dataclass(frozen=True, eq=False)
+class PeriodAverage:
+    """One period, the mean of several; arrays of shape (K, n).
+
+    Attributes
+    ----------
+    periods : int
+        How many were averaged.
+    band : float
+        Highest line kept, Hz.
+    position_noise, torque_noise : ndarray, shape (n,)
+        Standard deviation of a single measurement (Kolyubin 5.17); rad or m, N m or N.
+    """
+
+    t: Array
+    q: Array
+    qd: Array
+    qdd: Array
+    tau: Array
+    others: dict[str, Array]
+    rate: float
+    periods: int
+    band: float
+    position_noise: Array
+    torque_noise: Array
+
+
+def average_periods(t: Array, columns: dict[str, Array], period: float,
+                    source: str) -> PeriodAverage:
+    """Average whole periods; differentiate with only the excited lines kept.
+
+    Parameters
+    ----------
+    t : ndarray, shape (N,)
+        Uniform, s.
+    columns : dict of ndarray, shape (N, n)
+        ``q``, ``tau`` and others.
+    period : float
+        s.
+
+    Raises
+    ------
+    LogError
+        Less than two whole periods.
+    """
+    rate = (len(t) - 1) / float(t[-1] - t[0])
+    size = round(period * rate)
+    periods = int((t[-1] - t[0] + 1 / rate) / period + 1e-6)
+    if periods < 2 or size < 8:
+        raise LogError(f'{t[-1] - t[0]:.4g} s hold {periods} periods of {period:g} s',
+                       source=source, valid='two whole periods or more')
+    grid = t[0] + np.arange(periods * size) * (period / size)
+    folded = {name: np.column_stack([np.interp(grid, t, column) for column in values.T]
+                                    ).reshape(periods, size, -1)
+              for name, values in columns.items()}
+    means = {name: values.mean(axis=0) for name, values in folded.items()}
+    noise = {name: np.sqrt(values.var(axis=0, ddof=1).mean(axis=0))
+             for name, values in folded.items()}
+    lines = np.fft.rfft(means['q'], axis=0)
+    # noise of a line of the mean: variance / periods, spread over all lines
+    level = noise['q'] ** 2 / periods * size
+    excited = (np.abs(lines) ** 2 > LINE * np.maximum(level, 1e-30)).any(axis=1)
+    excited[0] = True
+    last = int(np.flatnonzero(excited)[-1])
+    excited[last + 1:] = False
+    kept = np.where(excited[:, None], lines, 0.0)
+    omega = 2j * np.pi * np.arange(len(lines))[:, None] / period
+    q, qd, qdd = (np.fft.irfft(kept * omega**k, n=size, axis=0) for k in range(3))
+    return PeriodAverage(np.arange(size) * period / size, q, qd, qdd, means['tau'],
+                         {name: value for name, value in means.items()
+                          if name not in ('q', 'tau')},
+                         size / period, periods, max(last, 1) / period, noise['q'], noise['tau'])

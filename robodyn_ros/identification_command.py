@@ -1,0 +1,138 @@
+"""The commands `robodyn identify` and `robodyn parameters`."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from robodyn_ros.building import load_model
+from robodyn_ros.errors import LogError, ValueRangeError
+
+FRICTIONS = ('auto', 'none', 'coulomb', 'asymmetric', 'stribeck', 'root', 'rich')
+KINDS = ('rigid', 'lumped', 'model1', 'model2', 'model3')
+
+
+def add_commands(commands: Any) -> None:
+    """Add them to the command line."""
+    identify = commands.add_parser('identify', help='find the true parameters from measured logs')
+    identify.add_argument('logs', nargs='+', type=Path, metavar='LOG',
+                          help='bag (folder, .db3, .mcap), .csv or .npz')
+    identify.add_argument('--urdf', type=Path, required=True, help='URDF or xacro of the robot')
+    identify.add_argument('--motors', type=Path, help='YAML with motor data')
+    identify.add_argument('-o', '--output', type=Path, default=Path('identified'),
+                          help='folder of the results (default: identified)')
+    identify.add_argument('--validate', nargs='+', type=Path, default=[], metavar='LOG',
+                          help='logs of other motions for the proof')
+    identify.add_argument('--share', type=float, default=0.7, help='without --validate: this share '
+                          'of each log is for the fit, the rest for the proof (default 0.7)')
+    identify.add_argument('--format', type=Path, help='YAML that says how the logs are to be read')
+    identify.add_argument('--kind', choices=KINDS, default='lumped')
+    identify.add_argument('--friction', choices=FRICTIONS, default='auto')
+    identify.add_argument('--method', choices=('weighted', 'ordinary', 'huber'),
+                          default='weighted')
+    identify.add_argument('--cutoff', type=float, help='Hz, of the filter of positions')
+    identify.add_argument('--decimation', type=float, help='Hz, of the parallel filter; 0: none')
+    identify.add_argument('--slow', type=float, nargs='+',
+                          help='rad/s: slower samples do not count; one number, or one a joint')
+    identify.add_argument('--period', type=float, help='s, of a periodic motion: average periods')
+    identify.add_argument('--joints', nargs='+', help='estimate these, the rest stays nominal')
+    identify.add_argument('--torques-of', nargs='+', help='joints whose torques count')
+    identify.set_defaults(run=run_identify)
+    parameters = commands.add_parser('parameters', help='list the base parameters of a robot')
+    parameters.add_argument('urdf', type=Path, help='URDF or xacro file')
+    parameters.add_argument('--motors', type=Path, help='YAML with motor data')
+    parameters.add_argument('--kind', choices=KINDS, default='lumped')
+    parameters.set_defaults(run=run_parameters)
+
+
+def run_parameters(options: argparse.Namespace) -> int:
+    """Print the base parameters with what is regrouped into them."""
+    from robodyn_ros.identification import base_parameters
+
+    model = load_model(options.urdf, motors=options.motors)
+    print(base_parameters(model, options.kind).to_text())
+    return 0
+
+
+def run_identify(options: argparse.Namespace) -> int:
+    """Identify, prove, write; return 0 where the verdict is not bad."""
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    from robodyn_ros.identification import FilterSettings, Settings, identify, read_log, validate
+    from robodyn_ros.report.plots import save_plots
+
+    console = Console(highlight=False, soft_wrap=True)
+    model = load_model(options.urdf, motors=options.motors)
+    slow = None
+    if options.slow is not None:
+        slow = options.slow[0] if len(options.slow) == 1 else options.slow
+        if isinstance(slow, list) and len(slow) != model.n:
+            raise ValueRangeError('--slow', slow, f'one number, or {model.n}')
+    settings = Settings(
+        kind=options.kind, friction=options.friction, method=options.method,
+        filter=FilterSettings(cutoff=options.cutoff), decimation=options.decimation, slow=slow,
+        joints=options.joints, torques_of=options.torques_of)
+    fit, proof = _read(options, model, read_log)
+    with Progress(SpinnerColumn(), TextColumn('{task.description}'), TimeElapsedColumn(),
+                  console=console, transient=True) as progress:
+        task = progress.add_task('')
+        result = identify(model, fit, settings,
+                          progress=lambda phase: progress.update(task, description=phase))
+        progress.update(task, description='proof on other data')
+        proven = validate(result, proof)
+        consistent = validate(result, proof, consistent=True)
+        progress.update(task, description='writing')
+        written = write_results(result, proven, options.output, save_plots)
+    console.print('\n'.join(result.notes), style='dim')
+    console.print(result.to_text())
+    console.print(f'\nProof on {", ".join(log.source for log in proof)}:')
+    console.print(proven.to_text())
+    console.print(f'  physically consistent: {consistent.total:.2%} '
+                  f'({consistent.total_filtered:.2%} filtered)')
+    console.print(f'\nwritten to {options.output}: {", ".join(path.name for path in written)}')
+    return int(proven.verdict == 'bad')
+
+
+def write_results(result: Any, validation: Any, folder: Path, save_plots: Any) -> list[Path]:
+    """Write parameters, URDF, motor data and plots to a folder; whole files or none."""
+    from robodyn_ros.identification.writing import motors_of
+
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        fresh = folder / '.writing'
+        shutil.rmtree(fresh, ignore_errors=True)
+        fresh.mkdir()
+        result.save(fresh / 'parameters.yaml', validation)
+        if result.model.description.urdf:
+            result.write_urdf(fresh / 'identified.urdf')
+        (fresh / 'motors.yaml').write_text(yaml.safe_dump(motors_of(result.model),
+                                                          sort_keys=False), encoding='utf-8')
+        save_plots(result, validation, fresh)
+        written = []
+        for path in sorted(fresh.iterdir()):
+            written.append(path.replace(folder / path.name))
+        fresh.rmdir()
+    except OSError as error:
+        raise LogError(f'cannot be written: {error.strerror or error}',
+                       source=str(folder)) from None
+    return written
+
+
+def _read(options: argparse.Namespace, model: Any, read_log: Any) -> tuple[list[Any], list[Any]]:
+    def read(path: Path) -> Any:
+        log = read_log(path, model, options.format)
+        log.period = options.period
+        return log
+
+    logs = [read(path) for path in options.logs]
+    if options.validate:
+        return logs, [read(path) for path in options.validate]
+    if not 0 < options.share < 1:
+        raise ValueRangeError('--share', options.share, 'between 0 and 1')
+    parts = [log.split(options.share) for log in logs]
+    return [first for first, _ in parts], [second for _, second in parts]
