@@ -19,8 +19,8 @@ from robodyn_ros.identification.linear_model import LinearModel
 from robodyn_ros.identification.observations import triangular
 
 MARGIN = 1e-3  # P is at least this share of the nominal P0
-PRIORS = tuple(10.0**-k for k in range(8))  # 1: one standard deviation of it is a factor e
-LOSS = 0.02  # of the squared residual that the prior may cost
+PRIORS = (1.0, 1e-2, 1e-4, 1e-6)  # 1: one standard deviation of it is a factor e
+LOSS = 0.002  # of the error on data left out, by which a stronger prior may be worse
 NONNEGATIVE = ('Ia', 'Fvl', 'Fcl', 'Fvm', 'Fcm')
 _ROOT2 = np.sqrt(2.0)
 _TRIANGLE = [(i, j) for j in range(4) for i in range(j + 1)]  # columns of the upper triangle
@@ -48,7 +48,7 @@ def consistent_bodies(rigid: Array) -> Array:
     return np.array([np.linalg.eigvalsh(pseudo_inertia(body))[0] > 0 for body in rigid])
 
 
-def consistent_estimate(linear: LinearModel, factors: Array, sigma: Array, *,
+def consistent_estimate(linear: LinearModel, folds: Sequence[Array], sigma: Array, *,
                         prior: float | None = None,
                         known: dict[int, float] | None = None) -> Array:
     """Estimate all parameters of the linear model so that a robot can have them.
@@ -57,13 +57,13 @@ def consistent_estimate(linear: LinearModel, factors: Array, sigma: Array, *,
     ----------
     linear : LinearModel
         The model with p columns.
-    factors : ndarray, shape (rows, p + 1, p + 1)
-        Of ``[W, tau]``.
+    folds : sequence of ndarray, shape (rows, p + 1, p + 1)
+        Factors of ``[W, tau]`` of contiguous parts of the data.
     sigma : ndarray, shape (rows,)
         Residuals' standard deviations, the weights.
     prior : float, optional
-        Weight of the distance to the nominal model; default: the largest that leaves the residual
-        as it is without.
+        Weight of the distance to the nominal model; default: the one with the least error on
+        parts left out.
     known : dict of int to float, optional
         Columns whose parameters are known.
 
@@ -77,16 +77,24 @@ def consistent_estimate(linear: LinearModel, factors: Array, sigma: Array, *,
         The solver finds none.
     """
     p = len(linear.columns)
-    triangle = triangular((factors / sigma[:, None, None]).reshape(-1, p + 1))
-    if prior is not None:
-        return _solve(linear, triangle, prior, known or {})
-    weakest = _solve(linear, triangle, PRIORS[-1], known or {})
-    allowed = (1 + LOSS) * _square(triangle, weakest)
-    for one in PRIORS[:-1]:
-        theta = _solve(linear, triangle, one, known or {})
-        if _square(triangle, theta) <= allowed:
-            return theta
-    return weakest
+    known = known or {}
+    parts = [triangular((fold / sigma[:, None, None]).reshape(-1, p + 1)) for fold in folds]
+    everything = triangular(np.concatenate(parts))
+    if prior is None:
+        prior = PRIORS[0] if len(parts) < 2 else _choose_prior(linear, parts, known)
+    return _solve(linear, everything, prior, known)
+
+
+def _choose_prior(linear: LinearModel, parts: list[Array], known: dict[int, float]) -> float:
+    errors = []
+    for prior in PRIORS:
+        wrong = 0.0
+        for out, part in enumerate(parts):
+            others = triangular(np.concatenate([q for k, q in enumerate(parts) if k != out]))
+            wrong += _square(part, _solve(linear, others, prior, known))
+        errors.append(np.sqrt(wrong))
+    return next(prior for prior, error in zip(PRIORS, errors, strict=True)
+                if error <= min(errors) * (1 + LOSS))
 
 
 def _square(triangle: Array, theta: Array) -> float:
@@ -99,13 +107,14 @@ def _solve(linear: LinearModel, triangle: Array, prior: float, known: dict[int, 
 
     p = len(linear.columns)
     w, target = triangle[:, :p], triangle[:, p]
-    shift, spread, rigid_sets, cones_of = _coordinates(linear, w)
+    shift, spread, rigid_sets, cones_of = _coordinates(linear, w, float(np.linalg.norm(target)))
     a = w @ spread
     residual = target - w @ shift
     ridge = np.zeros(p)
     for places in rigid_sets:
         ridge[places] = prior
-    quadratic = a.T @ a + np.diag(ridge + 1e-9)
+    quadratic = a.T @ a
+    quadratic += np.diag(ridge + 1e-12 * np.diag(quadratic).max())
     rows, right, cones = [], [], []
     for k, value in known.items():
         rows.append(spread[[k]])
@@ -142,9 +151,12 @@ def _solve(linear: LinearModel, triangle: Array, prior: float, known: dict[int, 
     return np.asarray(theta)
 
 
-def _coordinates(linear: LinearModel, w: Array) -> tuple[Array, Array, list[list[int]],
-                                                         list[bool]]:
-    """``theta = shift + spread @ y``: y of a body is its distance to the nominal one."""
+def _coordinates(linear: LinearModel, w: Array, size: float,
+                 ) -> tuple[Array, Array, list[list[int]], list[bool]]:
+    """``theta = shift + spread @ y``: y of a body is its distance to the nominal one.
+
+    The others' y is about 1 where they explain a torque of ``size``.
+    """
     p = len(linear.columns)
     shift, spread = np.zeros(p), np.zeros((p, p))
     nonnegative = [False] * p
@@ -156,7 +168,7 @@ def _coordinates(linear: LinearModel, w: Array) -> tuple[Array, Array, list[list
         if column.term[0] in 'Im' and column.term != 'Ia':
             bodies.setdefault(column.body, []).append(k)
             continue
-        spread[k, k] = 1 / norms[k] if norms[k] > 0 else 1.0
+        spread[k, k] = size / norms[k] if norms[k] > 0 and size > 0 else 1.0
         nonnegative[k] = column.term in NONNEGATIVE
     for body, places in bodies.items():
         reference = nominal[body]

@@ -16,7 +16,7 @@ from robodyn_ros.identification.observations import Block, Observations, factors
 CANDIDATES = ('coulomb', 'asymmetric', 'stribeck', 'root')  # simple ones first
 WIDTHS = (0.0, 0.01, 0.03, 0.1)  # of a joint's fast speed
 FOLDS = 5
-BETTER = 0.02  # by which a richer model must be better to be taken
+NEGLIGIBLE = 1e-4  # of the torque
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ def choose_friction(observations: Observations, speed: Array,
     rigid = [k for k, column in enumerate(linear.columns) if not _is_friction(column.term)]
     kept = base_parameters(linear).kept
     rigid_kept = [k for k in rigid if k in kept]
-    errors: dict[tuple[str, float], float] = {}
+    wrong: dict[tuple[str, float], Array] = {}
     for width in widths:
         rich = _Friction(linear, speed, width)
         folds = []
@@ -68,14 +68,19 @@ def choose_friction(observations: Observations, speed: Array,
         for model in models:
             columns = (*range(len(rigid_kept)), *(len(rigid_kept) + k
                                                   for k in rich.places(model)))
-            errors[model, width] = _left_out_error(folds, columns)
+            wrong[model, width] = _left_out_errors(folds, columns)
+    errors = {key: float(np.sqrt(values.mean())) for key, values in wrong.items()}
     if not any(map(np.isfinite, errors.values())):
         raise IdentificationError('no friction model can be fitted: the log is too short')
-    best = min(errors.values())
-    # of those that are as good as the best within BETTER, the simplest
-    order = sorted(errors, key=lambda key: (tuple(models).index(key[0]), errors[key]))
-    chosen = next(key for key in order if errors[key] <= best * (1 + BETTER))
-    return FrictionChoice(FrictionShape(chosen[0], chosen[1], speed), errors)
+    best = min(errors, key=lambda key: errors[key])
+    # the simplest that is not worse than the best beyond one standard error, fold by fold
+    for model in models:
+        key = min(((model, width) for width in widths), key=lambda one: errors[one])
+        worse = wrong[key] - wrong[best]
+        doubt = worse.std(ddof=1) / np.sqrt(len(worse)) if len(worse) > 1 else 0.0
+        if worse.mean() <= doubt or errors[key] <= errors[best] + NEGLIGIBLE:
+            break
+    return FrictionChoice(FrictionShape(key[0], key[1], speed), errors)
 
 
 def _is_friction(term: str) -> bool:
@@ -110,20 +115,20 @@ def _folds(block: Block, count: int) -> list[tuple[Array, Array]]:
             for a, b in zip(edges[:-1], edges[1:], strict=True) if b > a]
 
 
-def _left_out_error(folds: list[tuple[Array, Array]], columns: tuple[int, ...]) -> float:
-    """Relative error over all folds, each predicted by a fit on the others."""
+def _left_out_errors(folds: list[tuple[Array, Array]], columns: tuple[int, ...]) -> Array:
+    """Squared relative error of each fold, predicted by a fit on the others."""
+    errors = np.full(len(folds), np.inf)
     if len(folds) < 2:
-        return np.inf
-    wrong = total = 0.0
+        return errors
     for out, (factor, _) in enumerate(folds):
         others = [fold for k, fold in enumerate(folds) if k != out]
         try:
             fit = least_squares(merge([f for f, _ in others]), columns,
                                 np.sum([c for _, c in others], axis=0), sweeps=3)
         except IdentificationError:
-            return np.inf
+            return np.full(len(folds), np.inf)
         inside = factor[:, :, [*columns, -1]]
         residual = inside[:, :, :-1] @ fit.values - inside[:, :, -1]
-        wrong += float(((residual / fit.sigma[:, None]) ** 2).sum())
-        total += float(((inside[:, :, -1] / fit.sigma[:, None]) ** 2).sum())
-    return float(np.sqrt(wrong / max(total, 1e-300)))
+        total = float(((inside[:, :, -1] / fit.sigma[:, None]) ** 2).sum())
+        errors[out] = float(((residual / fit.sigma[:, None]) ** 2).sum()) / max(total, 1e-300)
+    return errors

@@ -42,6 +42,7 @@ from robodyn_ros.identification.statistics import Uncertainty, significant, unce
 from robodyn_ros.identification.validation import Validation, validate_on
 from robodyn_ros.model import Model
 
+FOLDS = 3  # of the data, to choose the prior
 METHODS = ('weighted', 'ordinary', 'huber')
 
 
@@ -248,7 +249,9 @@ def identify(model: Model, logs: Log | Sequence[Log], settings: Settings | None 
     tell('observation matrices')
     observations = _observations(linear, segments, chosen)
     blocks = list(observations.blocks())
-    factors = merge([factors_of(block) for block in blocks])
+    folds = [factors_of(block, part) for block in blocks
+             for part in _parts(len(block.t), max(1, -(-FOLDS // len(blocks))))]
+    factors = merge(folds)
     base = _excited(base, factors, notes)
     tell('estimate')
     count = counts_of(blocks)
@@ -265,7 +268,7 @@ def identify(model: Model, logs: Log | Sequence[Log], settings: Settings | None 
     theta[list(base.kept)] = estimate.values
     for place, value in observations.known.items():
         theta[place] = value
-    consistent = consistent_estimate(linear, factors, estimate.sigma, prior=chosen.prior,
+    consistent = consistent_estimate(linear, folds, estimate.sigma, prior=chosen.prior,
                                      known=observations.known)
     training = validate_on(observations, theta)
     _remark(uncertainty, base, estimate, bias, notes)
@@ -332,6 +335,11 @@ def _observations(linear: LinearModel, segments: list[Segment],
         counts = np.array([name in settings.torques_of for name in names])
     return Observations(linear, segments, cutoff=settings.decimation, slow=slow,
                         torques_of=counts, known=_known(settings))
+
+
+def _parts(size: int, count: int) -> list[slice]:
+    edges = np.linspace(0, size, count + 1).astype(int)
+    return [slice(int(a), int(b)) for a, b in zip(edges[:-1], edges[1:], strict=True)]
 
 
 def _known(settings: Settings) -> dict[str, float]:

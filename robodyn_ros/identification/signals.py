@@ -169,7 +169,11 @@ def _pieces(log: Log, notes: list[str]) -> list[tuple[Array, dict[str, Array]]]:
     step = float(np.median(steps[steps > 0])) if (steps > 0).any() else 0.0
     if step <= 0:
         raise LogError('stamps never increase', source=log.source)
-    breaks = np.flatnonzero((steps > GAP * step) | (steps < -GAP * step)) + 1
+    far = np.abs(steps) > GAP * step
+    # a single late sample leaves and comes back: it is sorted in, no gap
+    late = np.flatnonzero(far[:-1] & far[1:] & (np.abs(steps[:-1] + steps[1:]) <= GAP * step))
+    far[late] = far[late + 1] = False
+    breaks = np.flatnonzero(far) + 1
     if len(breaks):
         where = ', '.join(f'{t[b - 1]:.3f} to {t[b]:.3f} s' for b in breaks[:5])
         notes.append(f'{log.source}: {len(breaks)} gaps or clock jumps ({where}); the pieces are '

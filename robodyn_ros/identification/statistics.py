@@ -53,7 +53,8 @@ def uncertainty_of(observations: Observations, kept: tuple[int, ...], names: tup
     """Return the uncertainty of a weighted least-squares estimate.
 
     Each row's residual is modelled as autoregressive; its autocovariance G goes into
-    ``B W'L G L W B`` with L the weights and B the plain covariance.
+    ``B W'L G L W B`` with L the weights and B the plain covariance. G is scaled up by what the fit
+    has taken out of the residual.
     """
     rows, b = len(estimate.sigma), len(kept)
     plain = estimate.plain_covariance
@@ -72,13 +73,18 @@ def uncertainty_of(observations: Observations, kept: tuple[int, ...], names: tup
         squares = float(residual @ residual)
         both = used[1:] & used[:-1]
         watson[row] = float((np.diff(residual)[both] ** 2).sum()) / max(squares, 1e-300)
-        covariance = _autocovariance([e for _, e, _ in parts], estimate.count[row],
-                                     estimate.sigma[row])
-        kernel = np.concatenate([covariance[:0:-1], covariance])[:, None]
+        count = estimate.count[row]
+        correlation = _autocorrelation([e for _, e, _ in parts], count)
+        kernel = np.concatenate([correlation[:0:-1], correlation])[:, None]
+        own = np.zeros((b, b))
         for w, _, use in parts:
-            x = w * use[:, None] / estimate.sigma[row] ** 2
-            middle += x.T @ scipy.signal.oaconvolve(x, kernel, mode='same', axes=0) \
-                if len(kernel) <= len(x) else x.T @ _convolve(x, covariance)
+            x = w * use[:, None] / estimate.sigma[row]
+            own += x.T @ scipy.signal.oaconvolve(x, kernel, mode='same', axes=0) \
+                if len(kernel) <= len(x) else x.T @ _convolve(x, correlation)
+        # the fit has taken part of the noise out of the residual, more of it where it is slow
+        taken = float(np.sum(plain * own))
+        variance = squares / max(count - taken, 0.2 * count)
+        middle += own * variance / estimate.sigma[row] ** 2
     covariance = plain @ middle @ plain
     deviation = np.sqrt(np.maximum(np.diag(covariance), 0.0))
     half = scipy.stats.norm.ppf(0.5 + CONFIDENCE / 2) * deviation
@@ -94,13 +100,13 @@ def _convolve(x: Array, covariance: Array) -> Array:
     return gamma @ x
 
 
-def _autocovariance(residuals: list[Array], count: float, sigma: float) -> Array:
-    """Autocovariance of an autoregressive model fitted to a residual, until it has died out."""
+def _autocorrelation(residuals: list[Array], count: float) -> Array:
+    """Autocorrelation of an autoregressive model fitted to a residual, until it has died out."""
     lags = int(min(MAX_ORDER, count // 20))
     measured = np.array([sum(float(e[:len(e) - k] @ e[k:]) for e in residuals if len(e) > k)
                          for k in range(lags + 1)]) / count
     if lags < 1 or measured[0] <= 0:
-        return np.array([sigma**2])
+        return np.ones(1)
     best, chosen, variance = np.inf, np.zeros(0), measured[0]
     for order in range(lags + 1):
         if order:
@@ -119,7 +125,7 @@ def _autocovariance(residuals: list[Array], count: float, sigma: float) -> Array
         extended.append(float(chosen @ extended[:-len(chosen) - 1:-1]) if len(chosen) else 0.0)
     gamma = np.array(extended)
     significant = np.flatnonzero(np.abs(gamma) > 1e-3 * gamma[0])
-    return gamma[:significant[-1] + 1] * (sigma**2 / measured[0])
+    return np.asarray(gamma[:significant[-1] + 1] / gamma[0])
 
 
 def _in_words(factor: Array, names: tuple[str, ...]) -> tuple[float, tuple[str, ...]]:

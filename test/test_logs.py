@@ -1,0 +1,265 @@
+"""Logs: every format, every defect; and signals on a clean time grid."""
+
+import shutil
+
+import numpy as np
+import pytest
+from measured_logs import DATA, kinova, ur10
+from robots import planar_2r
+from synthetic import fourier_motion
+
+import robodyn_ros as rd
+from robodyn_ros.identification.periodic import average_periods
+from robodyn_ros.identification.signals import (
+    FilterSettings,
+    differentiate,
+    motion_band,
+    segments_of,
+)
+
+
+@pytest.fixture(scope='module')
+def arm():
+    return rd.load_model(planar_2r())
+
+
+@pytest.fixture
+def motion(arm, rng):
+    t, q, qd, qdd = fourier_motion(arm, rng, 20, 200)
+    return t, q, qd, qdd, rd.Dynamics(arm).inverse_dynamics(q, qd, qdd)
+
+
+def log_of(motion, **changes):
+    t, q, qd, _, tau = motion
+    return rd.Log(**{'t': t, 'q': q, 'tau': tau, 'joint_names': ('j1', 'j2')} | changes)
+
+
+# reading --------------------------------------------------------------------------------------
+
+
+def test_bag_without_metadata_is_read():
+    model, log = ur10()
+    assert len(log) == 3441 and log.duration == pytest.approx(27.52)
+    assert log.joint_names[0] == 'elbow_joint' or set(log.joint_names) == set(model.joint_names)
+    ready = log.for_model(model)
+    assert ready.joint_names == model.joint_names and np.abs(ready.tau).max() > 100
+
+
+def write_bag(path, storage, messages):
+    from rosbags.rosbag2 import StoragePlugin, Writer
+    from rosbags.typesys import Stores, get_typestore
+
+    store = get_typestore(Stores.ROS2_JAZZY)
+    state, header = (store.types[f'{name}'] for name in (
+        'sensor_msgs/msg/JointState', 'std_msgs/msg/Header'))
+    time = store.types['builtin_interfaces/msg/Time']
+    with Writer(path, version=9, storage_plugin=StoragePlugin[storage]) as bag:
+        connection = bag.add_connection('/joint_states', state.__msgtype__, typestore=store)
+        for ns, names, position, velocity, effort in messages:
+            message = state(header(time(ns // 10**9, ns % 10**9), ''), list(names),
+                            np.array(position), np.array(velocity), np.array(effort))
+            bag.write(connection, ns, store.serialize_cdr(message, state.__msgtype__))
+
+
+@pytest.mark.parametrize('storage', ['SQLITE3', 'MCAP'])
+def test_bags_of_both_storages(arm, motion, tmp_path, storage):
+    t, q, qd, _, tau = motion
+    messages = [(round(s * 1e9), ('led', 'j2', 'j1'), [0, *x[::-1]], [0, *v[::-1]],
+                 [0, *e[::-1]]) for s, x, v, e in zip(t, q, qd, tau, strict=True)]
+    messages.insert(3, (5, ('j1',), [1.0], [], []))  # a state that lacks a joint
+    write_bag(tmp_path / 'bag', storage, messages)
+    log = rd.read_log(tmp_path / 'bag', arm).for_model(arm)
+    np.testing.assert_allclose(log.q, q)
+    np.testing.assert_allclose(log.tau, tau)
+    assert '1 states without' in ' '.join(log.notes) and 'led' in ' '.join(log.notes)
+    (tmp_path / 'bag/metadata.yaml').unlink()
+    assert len(rd.read_log(tmp_path / 'bag', arm)) == len(t)
+
+
+def test_truncated_bag_keeps_what_came_before(tmp_path):
+    model, whole = ur10()
+    cut = tmp_path / 'cut.db3'
+    content = (DATA / 'ur10/ur10_exciting_trajectory.db3').read_bytes()
+    cut.write_bytes(content[:len(content) // 2])
+    try:
+        log = rd.read_log(cut, model)
+        assert len(log) < len(whole) and 'damaged' in ' '.join(log.notes)
+    except rd.LogError as error:  # where sqlite refuses the file as a whole
+        assert 'cut.db3' in str(error)
+    cut.write_bytes(content[:3000])
+    with pytest.raises(rd.LogError, match='cut.db3'):
+        rd.read_log(cut, model)
+
+
+def test_csv_and_npz(arm, motion, tmp_path):
+    t, q, qd, _, tau = motion
+    for header, name in (('t,q_1,q_2,dq_1,dq_2,tau_1,tau_2', 'numbers.csv'),
+                         ('time,position_j1,position_j2,velocity_j1,velocity_j2,effort_j1,'
+                          'effort_j2', 'names.csv')):
+        path = tmp_path / name
+        np.savetxt(path, np.column_stack([t, q, qd, tau]), delimiter=',', header=header,
+                   comments='')
+        with path.open('a') as file:
+            file.write('1,2,3\n')
+        log = rd.read_log(path, arm)
+        np.testing.assert_allclose(log.q, q)
+        np.testing.assert_allclose(log.tau, tau)
+        assert '1 lines with another number' in ' '.join(log.notes)
+    np.savez(tmp_path / 'log.npz', time=t, pos=np.rad2deg(q), effort=tau * 0.5)
+    log = rd.read_log(tmp_path / 'log.npz', arm, {'degrees': True, 'torque_scale': [2, 2]})
+    np.testing.assert_allclose(log.q, q)
+    np.testing.assert_allclose(log.tau, tau)
+
+
+def test_motor_side_and_the_gear_matrix(motion, tmp_path):
+    t, q, _, _, tau = motion
+    ratios = np.array([[50.0, 0.0], [20.0, -40.0]])
+    arm = rd.load_model(planar_2r(), motors={'gear_matrix': {
+        'joints': ['j1', 'j2'], 'matrix': ratios.tolist()}})
+    np.savez(tmp_path / 'motor.npz', t=t, q=q @ ratios.T, tau=tau @ np.linalg.inv(ratios))
+    log = rd.read_log(tmp_path / 'motor.npz', arm, {'side': 'motor'})
+    np.testing.assert_allclose(log.q, q, atol=1e-12)
+    np.testing.assert_allclose(log.tau, tau, atol=1e-9)
+
+
+BAD_FILES = {
+    'none.csv': (None, 'does not exist'),
+    'text.csv': (b't,q_1,q_2,tau_1,tau_2\n1,2,x,4,5\n', 'cannot be read'),
+    'commas.csv': (b't,q_1,q_2,tau_1,tau_2\n', 'no lines'),
+    'no_torque.csv': (b't,q_1,q_2\n1,2,3\n', 'no torque'),
+    'rubbish.npz': (b'hello', 'cannot be read'),
+    'rubbish.db3': (b'hello' * 1000, 'cannot be read'),
+    'rubbish.mcap': (b'hello' * 1000, 'cannot be read'),
+    'log.xlsx': (b'x', 'suffix'),
+}
+
+
+@pytest.mark.parametrize('name', BAD_FILES)
+def test_bad_files_are_named(arm, tmp_path, name):
+    content, what = BAD_FILES[name]
+    if content is not None:
+        (tmp_path / name).write_bytes(content)
+    with pytest.raises(rd.LogError, match=what) as caught:
+        rd.read_log(tmp_path / name, arm)
+    assert name in str(caught.value)
+
+
+def test_bad_formats_are_named(arm, tmp_path):
+    np.savez(tmp_path / 'log.npz', q=np.zeros((60, 2)), tau=np.zeros((60, 2)))
+    path = tmp_path / 'log.npz'
+    with pytest.raises(rd.LogError, match='no time'):
+        rd.read_log(path, arm)
+    with pytest.raises(rd.UnknownNameError, match='torqe.*did you mean'):
+        rd.read_log(path, arm, {'torqe': 'tau'})
+    with pytest.raises(rd.LogError, match="no array 'effort'"):
+        rd.read_log(path, arm, {'torque': 'effort'})
+    with pytest.raises(rd.UnknownNameError, match='joint, motor'):
+        rd.read_log(path, arm, {'rate': 100, 'side': 'left'})
+    with pytest.raises(rd.LogError, match='torque_scale has 1'):
+        rd.read_log(path, arm, {'rate': 100, 'torque_scale': [1]})
+    broken = tmp_path / 'format.yaml'
+    broken.write_text('a: [')
+    with pytest.raises(rd.LogError, match='format.yaml'):
+        rd.read_log(path, arm, broken)
+    shutil.rmtree(tmp_path)
+
+
+# judging --------------------------------------------------------------------------------------
+
+
+def test_shapes_and_nan(arm, motion):
+    t, q, _, _, tau = motion
+    with pytest.raises(rd.ShapeError, match='tau'):
+        log_of(motion, tau=tau[:-1])
+    with pytest.raises(rd.LogError, match='at least 50'):
+        log_of(motion, t=t[:10], q=q[:10], tau=tau[:10])
+    holes = tau.copy()
+    holes[100:120] = np.nan
+    log = log_of(motion, tau=holes)
+    assert len(log) == len(t) - 20 and '20 samples that are not finite' in log.notes[0]
+    holes[:2000] = np.inf
+    with pytest.raises(rd.LogError, match='not finite, most in tau'):
+        log_of(motion, tau=holes)
+
+
+def test_missing_joint_degrees_and_constant_torque(arm, motion):
+    t, q, qd, _, tau = motion
+    with pytest.raises(rd.UnknownNameError, match="'j2'"):
+        log_of(motion, joint_names=('j1', 'other')).for_model(arm)
+    with pytest.raises(rd.LogError, match='degrees'):
+        log_of(motion, q=np.rad2deg(q)).for_model(arm)
+    with pytest.raises(rd.LogError, match='one of them is in degrees'):
+        log_of(motion, qd=np.rad2deg(qd)).for_model(arm)
+    log_of(motion, qd=qd).for_model(arm)
+    still = tau.copy()
+    still[:, 1] = 0.25
+    with pytest.raises(rd.LogError, match="'j2' is 0.25 throughout"):
+        log_of(motion, tau=still).for_model(arm)
+    log_of(motion, tau=still).for_model(arm, used=['j1'])
+    model, log = kinova('RunTrajectory1')
+    with pytest.raises(rd.LogError, match="'joint_1' is 0 throughout"):
+        log.for_model(model)
+
+
+# signals --------------------------------------------------------------------------------------
+
+
+def test_derivatives_are_those_of_the_motion(motion):
+    t, q, qd, qdd, _ = motion
+    band, _ = motion_band(q, 200)
+    assert 0.3 < band < 1.2  # six harmonics of 0.1 Hz
+    got = differentiate(q, 200, 10.0, 4)
+    inside = slice(200, -200)
+    for value, want, tolerance in zip(got, (q, qd, qdd), (1e-4, 1e-3, 5e-3), strict=True):
+        np.testing.assert_allclose(value[inside], want[inside],
+                                   atol=tolerance * np.abs(want).max())
+
+
+def test_jitter_gaps_duplicates_order_and_clock_jumps(arm, motion, rng):
+    t, q, qd, qdd, tau = motion
+    notes = []
+    stamps = t + rng.uniform(-0.3, 0.3, len(t)) / 200
+    index = np.arange(len(t))
+    index[500:502] = index[500:502][::-1]  # two samples swapped
+    index = np.concatenate([index[:800], index[790:791], index[800:1500], index[1700:]])
+    stamps = stamps[index]
+    stamps[2500:] -= 100.0  # the clock was set back
+    log = log_of(motion, t=stamps, q=q[index], tau=tau[index]).for_model(arm)
+    pieces = segments_of(log, FilterSettings(), notes)
+    said = ' '.join(notes)
+    assert len(pieces) == 3 and '2 gaps or clock jumps' in said
+    assert 'out of order' in said and 'resampled' in said
+    start = pieces[0].t
+    np.testing.assert_allclose(pieces[0].qd, np.column_stack(
+        [np.interp(start, t, column) for column in qd.T]), atol=0.02 * np.abs(qd).max())
+    with pytest.raises(rd.LogError, match='never increase'):
+        segments_of(log_of(motion, t=np.zeros(len(t))).for_model(arm), FilterSettings(), [])
+
+
+def test_corridor_gives_the_order():
+    cutoff, order = FilterSettings(corridor=(2.0, 0.5, 20.0, 40.0)).design(200, 5.0)
+    import scipy.signal
+
+    sections = scipy.signal.butter(order, cutoff, fs=200, output='sos')
+    _, gain = scipy.signal.sosfreqz(sections, [2.0, 20.0], fs=200)
+    twice = 40 * np.log10(np.abs(gain))  # forth and back
+    assert twice[0] >= -0.5 - 1e-9 and twice[1] <= -40
+    for bad in ((20.0, 0.5, 2.0, 40.0), (2.0, 0.5, 200.0, 40.0)):
+        with pytest.raises(rd.ValueRangeError, match='corridor'):
+            FilterSettings(corridor=bad).design(200, 5.0)
+    with pytest.raises(rd.ValueRangeError, match='cutoff'):
+        FilterSettings(cutoff=150.0).design(200, 5.0)
+
+
+def test_periodic_logs_are_averaged(arm, rng):
+    t, q, qd, qdd = fourier_motion(arm, rng, 50, 200)
+    noisy = q + rng.normal(size=q.shape) * 1e-4
+    tau = rd.Dynamics(arm).inverse_dynamics(q, qd, qdd)
+    mean = average_periods(t, {'q': noisy, 'tau': tau + rng.normal(size=tau.shape) * 0.1}, 10.0,
+                           'log')
+    assert mean.periods == 5 and mean.band == pytest.approx(0.6)
+    np.testing.assert_allclose(mean.torque_noise, 0.1, rtol=0.05)
+    np.testing.assert_allclose(mean.position_noise, 1e-4, rtol=0.05)
+    np.testing.assert_allclose(mean.qdd, qdd[:2000], atol=2e-4 * np.abs(qdd).max())
+    with pytest.raises(rd.LogError, match='two whole periods'):
+        average_periods(t[:3000], {'q': q[:3000], 'tau': tau[:3000]}, 10.0, 'log')
