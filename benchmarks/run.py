@@ -1,16 +1,19 @@
-"""All benchmarks: `make bench`, or `make bench ARGS=speed`, `ARGS=latency`."""
+"""All benchmarks: `make bench`, or `make bench ARGS=speed`, `latency`, `identification`."""
 
 from __future__ import annotations
 
 import sys
 
+from identification import identification
 from latency import latency
 from speed import ROBOTS, speed
 
 if __name__ == '__main__':
-    wanted = sys.argv[1:] or ['speed', 'latency']
+    wanted = sys.argv[1:] or ['speed', 'latency', 'identification']
     if 'speed' in wanted:
         for robot in ROBOTS:
             print('\n'.join(speed(robot)), end='\n\n', flush=True)
     if 'latency' in wanted:
         print('\n'.join(latency()))
+    if 'identification' in wanted:
+        identification()

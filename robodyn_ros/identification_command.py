@@ -27,8 +27,8 @@ def add_commands(commands: Any) -> None:
                           help='folder of the results (default: identified)')
     identify.add_argument('--validate', nargs='+', type=Path, default=[], metavar='LOG',
                           help='logs of other motions for the proof')
-    identify.add_argument('--share', type=float, default=0.7, help='without --validate: this share '
-                          'of each log is for the fit, the rest for the proof (default 0.7)')
+    identify.add_argument('--share', type=float, default=0.7, help='without --validate: this '
+                          'share of each log is for the fit, the rest for the proof (default 0.7)')
     identify.add_argument('--format', type=Path, help='YAML that says how the logs are to be read')
     identify.add_argument('--kind', choices=KINDS, default='lumped')
     identify.add_argument('--friction', choices=FRICTIONS, default='auto')

@@ -82,4 +82,5 @@ def tiago():
         rows = slice(921, 6791)
         torque = z['current'][rows] * scale
         torque[:, 0] += 9.81 * model.rigid[:, 6].sum()  # the drive's own balance, by its README
-        return model, rd.Log(z['t'][rows], z['q'][rows], torque, qd=z['dq'][rows], joint_names=model.joint_names, source='tiago')
+        return model, rd.Log(z['t'][rows], z['q'][rows], torque, qd=z['dq'][rows],
+                             joint_names=model.joint_names, source='tiago')

@@ -53,7 +53,7 @@ def test_without_noise_the_true_parameters_come_back(true, rng):
 
 
 def test_intervals_cover_the_truth(true, motion):
-    """95 % intervals hold the truth in 92 to 98 % of cases, with noise as coloured as a real arm's.
+    """95 % intervals hold the truth in 92 to 98 % of cases, with noise as coloured as real.
 
     Durbin-Watson is 0.3 to 0.5 here. Plain standard deviations cover far less.
     """

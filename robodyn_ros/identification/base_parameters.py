@@ -93,6 +93,7 @@ def base_parameters(model: Model | LinearModel, kind: str = 'lumped', *,
         linear.columns[k].body if linear.columns[k].body >= 0 else 10**6,
         _ORDER.get(linear.columns[k].term, -1)))
     kept = _independent(factor, order, tolerance)
+    kept.sort(key=lambda k: (linear.columns[k].body % 10**6, k))  # joint by joint, payload last
     if not kept:
         raise IdentificationError('no parameter has an effect on the torques')
     rest = [k for k in range(factor.shape[1]) if k not in kept]

@@ -9,6 +9,7 @@ the log-determinant divergence, ``tr((P0^-1 dP)^2)``.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse
@@ -80,18 +81,19 @@ def consistent_estimate(linear: LinearModel, folds: Sequence[Array], sigma: Arra
     known = known or {}
     parts = [triangular((fold / sigma[:, None, None]).reshape(-1, p + 1)) for fold in folds]
     everything = triangular(np.concatenate(parts))
+    coordinates = _coordinates(linear, everything)
     if prior is None:
-        prior = PRIORS[0] if len(parts) < 2 else _choose_prior(linear, parts, known)
-    return _solve(linear, everything, prior, known)
+        prior = PRIORS[0] if len(parts) < 2 else _choose_prior(coordinates, parts, known)
+    return _solve(coordinates, everything, prior, known)
 
 
-def _choose_prior(linear: LinearModel, parts: list[Array], known: dict[int, float]) -> float:
+def _choose_prior(coordinates: _Coordinates, parts: list[Array], known: dict[int, float]) -> float:
     errors = []
     for prior in PRIORS:
         wrong = 0.0
         for out, part in enumerate(parts):
             others = triangular(np.concatenate([q for k, q in enumerate(parts) if k != out]))
-            wrong += _square(part, _solve(linear, others, prior, known))
+            wrong += _square(part, _solve(coordinates, others, prior, known))
         errors.append(np.sqrt(wrong))
     return next(prior for prior, error in zip(PRIORS, errors, strict=True)
                 if error <= min(errors) * (1 + LOSS))
@@ -101,13 +103,14 @@ def _square(triangle: Array, theta: Array) -> float:
     return float(((triangle[:, :-1] @ theta - triangle[:, -1]) ** 2).sum())
 
 
-def _solve(linear: LinearModel, triangle: Array, prior: float, known: dict[int, float]) -> Array:
+def _solve(coordinates: _Coordinates, triangle: Array, prior: float,
+           known: dict[int, float]) -> Array:
     """Least squares on a triangular factor of ``[W, tau]`` under the cones."""
     import clarabel
 
-    p = len(linear.columns)
+    shift, spread, rigid_sets, cones_of = coordinates
+    p = len(shift)
     w, target = triangle[:, :p], triangle[:, p]
-    shift, spread, rigid_sets, cones_of = _coordinates(linear, w, float(np.linalg.norm(target)))
     a = w @ spread
     residual = target - w @ shift
     ridge = np.zeros(p)
@@ -151,13 +154,21 @@ def _solve(linear: LinearModel, triangle: Array, prior: float, known: dict[int, 
     return np.asarray(theta)
 
 
-def _coordinates(linear: LinearModel, w: Array, size: float,
-                 ) -> tuple[Array, Array, list[list[int]], list[bool]]:
+class _Coordinates(NamedTuple):
     """``theta = shift + spread @ y``: y of a body is its distance to the nominal one.
 
-    The others' y is about 1 where they explain a torque of ``size``.
+    The others' y is about 1 where they explain all of the torque.
     """
+
+    shift: Array
+    spread: Array
+    bodies: list[list[int]]
+    nonnegative: list[bool]
+
+
+def _coordinates(linear: LinearModel, triangle: Array) -> _Coordinates:
     p = len(linear.columns)
+    w, size = triangle[:, :p], float(np.linalg.norm(triangle[:, p]))
     shift, spread = np.zeros(p), np.zeros((p, p))
     nonnegative = [False] * p
     sets: list[list[int]] = []
@@ -180,7 +191,7 @@ def _coordinates(linear: LinearModel, w: Array, size: float,
             unit[i, j] = unit[j, i] = 1.0 if i == j else 1 / _ROOT2
             spread[places, places[position]] = rigid_of(root @ unit @ root)
         sets.append(places)
-    return shift, spread, sets, nonnegative
+    return _Coordinates(shift, spread, sets, nonnegative)
 
 
 def _nominal_bodies(linear: LinearModel) -> dict[int, Array]:

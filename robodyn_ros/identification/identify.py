@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -120,8 +121,6 @@ class Result:
         The robot with the consistent estimate.
     friction_choice_ : FrictionChoice or None
         What was tried.
-    training_ : Validation
-        Errors on the data of the fit (no proof).
     notes : tuple of str
         What was found and decided on the way.
     """
@@ -139,9 +138,14 @@ class Result:
     inconsistent_bodies_: tuple[str, ...]
     model: Model
     friction_choice_: FrictionChoice | None
-    training_: Validation
+    observations: Observations = field(repr=False)
     sources: tuple[tuple[str, str], ...]
     notes: tuple[str, ...] = field(repr=False)
+
+    @cached_property
+    def training_(self) -> Validation:
+        """Errors on the data of the fit (no proof)."""
+        return validate_on(self.observations, self.theta_)
 
     def predict(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, *, consistent: bool = False,
                 loaded: bool = False) -> Array:
@@ -270,12 +274,11 @@ def identify(model: Model, logs: Log | Sequence[Log], settings: Settings | None 
         theta[place] = value
     consistent = consistent_estimate(linear, folds, estimate.sigma, prior=chosen.prior,
                                      known=observations.known)
-    training = validate_on(observations, theta)
     _remark(uncertainty, base, estimate, bias, notes)
     return Result(chosen, linear, base, estimate, uncertainty,
                   tuple(base.names[k] for k in kept), instrumental, bias, theta, consistent,
                   tuple(free_bodies(linear, theta)),
-                  _identified(linear, consistent, observations), choice, training,
+                  _identified(linear, consistent, observations), choice, observations,
                   tuple((log.source, _digest(log)) for log in every), tuple(notes))
 
 

@@ -130,6 +130,7 @@ class LinearModel:
         self.columns = tuple(self._make_columns())
         self._compiled = [c.standard for c in self.columns if c.standard >= 0
                           and c.standard % STANDARD not in (*LINK_FRICTION, *MOTOR_FRICTION)]
+        self._rotors = [k for k, c in enumerate(self.columns) if c.term == 'Ia']
         self._load = [] if payload is None else self._payload_columns(payload)
 
     @property
@@ -163,15 +164,13 @@ class LinearModel:
     def _make_columns(self) -> Iterable[Column]:
         joints = self.model.body_joints
         rotors = self.kind in ('lumped', 'model2', 'model3')
-        for body in self.bodies:
-            standard = [] if self.kind == 'model3' else list(RIGID)
-            standard += [ROTOR] if rotors else []
-            for parameter in standard:
+        standard = [] if self.kind == 'model3' else list(RIGID)
+        for body in self.bodies:  # bodies and rotors first, as one block of the kernel
+            for parameter in [*standard, ROTOR] if rotors else standard:
                 term = PARAMETER_NAMES[parameter]
                 yield Column(f'{term}:{joints[body]}', STANDARD * body + parameter, term, body)
-            for source, side, _ in self.friction_sources:
-                if source == body:
-                    yield from self._friction_columns(body, side)
+        for body, side, _ in self.friction_sources:
+            yield from self._friction_columns(body, side)
         if self.payload is not None:
             for parameter in RIGID:
                 term = PARAMETER_NAMES[parameter]
@@ -207,16 +206,12 @@ class LinearModel:
         n, size = self.model.n, len(q)
         result = np.zeros((size, self.rows, len(self.columns)))
         links, drives = slice(0, n), slice(self.rows - n, self.rows)
-        compiled = self.dynamics.regressor(q, qd, qdd, self._compiled) if self._compiled else None
-        k = 0
-        for position, column in enumerate(self.columns):
-            if compiled is not None and k < len(self._compiled) and \
-                    column.standard == self._compiled[k]:
-                where = drives if column.term == 'Ia' else links
-                result[:, where, position] = compiled[:, :, k]
-                if self.rows > n and column.term != 'Ia':  # a motor feels the links as well
-                    result[:, drives, position] = compiled[:, :, k]
-                k += 1
+        if self._compiled:
+            block = self.dynamics.regressor(q, qd, qdd, self._compiled)
+            result[:, drives, :len(self._compiled)] = block
+            if self.rows > n:  # a motor feels the links as well, a link's sensor no rotor
+                result[:, links, :len(self._compiled)] = block
+                result[:, links, self._rotors] = 0.0
         self._add_friction(result, qd, links, drives)
         if self._load and loaded:
             body = self.dynamics.regressor(q, qd, qdd, self._load)

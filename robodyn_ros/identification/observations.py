@@ -22,6 +22,7 @@ from robodyn_ros.identification.signals import Segment
 
 KEEP_BYTES = 1 << 30  # of observation matrices; what is beyond is computed again when needed
 OUTPUTS = 64  # decimated samples computed at a time
+TOGETHER = 12  # of them in one matrix product
 DECIMATED_PER_BAND = 3.0  # cutoff of the parallel filter, of the motion's band (5.5.2: 2 to 5)
 
 
@@ -187,14 +188,21 @@ def _as_is(values: Array) -> Array:
 class _Decimator:
     """A zero-phase FIR filter that computes only the outputs that stay."""
 
-    def __init__(self, taps: Array, starts: Array, size: int):
-        self._matrix = np.zeros((len(starts), size))
-        for row, start in zip(self._matrix, starts, strict=True):
-            row[start:start + len(taps)] = taps
+    def __init__(self, taps: Array, starts: Any, size: int):
+        self._parts = []
+        for first in range(0, len(starts), TOGETHER):
+            some = starts[first:first + TOGETHER]
+            rows = slice(int(some[0]), int(some[-1]) + len(taps))
+            matrix = np.zeros((len(some), rows.stop - rows.start))
+            for row, start in zip(matrix, some - some[0], strict=True):
+                row[start:start + len(taps)] = taps
+            self._parts.append((rows, matrix))
+        assert self._parts[-1][0].stop <= size
 
     def __call__(self, values: Array) -> Array:
         flat = values.reshape(len(values), -1)
-        return (self._matrix @ flat).reshape(-1, *values.shape[1:])
+        return np.concatenate([matrix @ flat[rows] for rows, matrix in self._parts]
+                              ).reshape(-1, *values.shape[1:])
 
 
 def factors_of(block: Block, part: slice = slice(None)) -> Array:

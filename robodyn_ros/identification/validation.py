@@ -150,8 +150,8 @@ def _judge(relative: Array, filtered: float, overall: float, nominal: float, gra
         reasons.append(f'the description as it is has an error of {nominal:.2%}, its gravity '
                        f'alone of {gravity:.2%}')
     if overall > 2 * filtered:
-        reasons.append(f'of the raw error of {overall:.2%} most is noise, or slow samples that do not count: '
-                       f'{filtered:.2%} remain through the filter')
+        reasons.append(f'of the raw error of {overall:.2%} most is noise, or slow samples that do '
+                       f'not count: {filtered:.2%} remain through the filter')
     weak = [name for name, error, use in zip(names, relative, used, strict=True)
             if use and error > 0.5]
     if weak:
