@@ -4,6 +4,8 @@
 here needs ROS; the nodes are in ``robodyn_ros.nodes``.
 """
 
+from importlib import import_module
+
 from robodyn_ros.building import build_model, load_model
 from robodyn_ros.denavit_hartenberg import model_from_dh
 from robodyn_ros.description import Inertial
@@ -34,17 +36,18 @@ _IDENTIFICATION = (
     'Validation', 'base_parameters', 'identify', 'identify_drive_gains', 'read_log', 'validate',
 )
 
+_EXCITATION = ('Excitation', 'Limits', 'Plan', 'optimise_excitation', 'validation_plan')
+
 __all__ = [
     'DescriptionError', 'Dynamics', 'Energy', 'IdentificationError', 'Inertial', 'InertiaBounds',
     'LogError', 'Model', 'OperationalSpace', 'RobodynError', 'ShapeError', 'Terms',
     'UnknownNameError', 'ValueRangeError', 'build_model', 'inertia_bounds', 'load_model',
-    'model_from_dh', *_IDENTIFICATION,
+    'model_from_dh', *_EXCITATION, *_IDENTIFICATION,
 ]
 
 
 def __getattr__(name: str) -> object:
-    if name in _IDENTIFICATION:
-        from robodyn_ros import identification
-
-        return getattr(identification, name)
+    for names, module in ((_IDENTIFICATION, 'identification'), (_EXCITATION, 'excitation')):
+        if name in names:
+            return getattr(import_module(f'{__name__}.{module}'), name)
     raise AttributeError(f'module {__name__!r} has no attribute {name!r}')

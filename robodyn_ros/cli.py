@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from robodyn_ros import __version__, geometry, identification_command
+from robodyn_ros import __version__, excitation_command, geometry, identification_command
 from robodyn_ros.building import load_model
 from robodyn_ros.check import check_model, check_robot, mesh_folders
 from robodyn_ros.errors import RobodynError, UnknownNameError, ValueRangeError
@@ -64,6 +64,7 @@ def _parser() -> argparse.ArgumentParser:
     motors = commands.add_parser('motors', help='print a motor YAML with what is known of a robot')
     motors.add_argument('urdf', type=Path, help='URDF or xacro file')
     motors.set_defaults(run=_motors)
+    excitation_command.add_commands(commands)
     identification_command.add_commands(commands)
     demo = commands.add_parser('demo', help='see the topics of a moving arm, live and checked')
     demo.add_argument('--urdf', type=Path, help='URDF or xacro of another robot')

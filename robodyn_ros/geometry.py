@@ -117,7 +117,7 @@ def cylinder(radius: float, length: float) -> Solid:
     volume = np.pi * radius**2 * length
     across = volume * (3 * radius**2 + length**2) / 12
     return Solid(volume, np.zeros(3), np.diag([across, across, volume * radius**2 / 2]),
-                 box(2 * radius, 2 * radius, length).points)
+                 _prism(radius, length))
 
 
 def capsule(radius: float, length: float) -> Solid:
@@ -127,7 +127,15 @@ def capsule(radius: float, length: float) -> Solid:
     own = ball.moment - ball.volume * _steiner(np.array([0, 0, 3 / 8 * radius]))
     moment = rod.moment + own + ball.volume * _steiner(np.array([0, 0, shift]))
     return Solid(rod.volume + ball.volume, np.zeros(3), moment,
-                 box(2 * radius, 2 * radius, length + 2 * radius).points)
+                 _prism(radius, length + 2 * radius))
+
+
+def _prism(radius: float, length: float, sides: int = 16) -> Array:
+    """Corners of a prism around a cylinder."""
+    angles = 2 * np.pi * np.arange(sides) / sides
+    ring = radius / np.cos(np.pi / sides) * np.array([np.cos(angles), np.sin(angles)])
+    return np.concatenate([np.vstack([ring, np.full(sides, z)]).T
+                           for z in (-length / 2, length / 2)])
 
 
 _PRIMITIVES: dict[str, Callable[..., Solid]] = {

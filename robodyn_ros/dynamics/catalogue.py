@@ -22,8 +22,10 @@ from robodyn_ros.dynamics.kinematics import (
 from robodyn_ros.dynamics.newton_euler import joint_forces, move, newton_euler
 from robodyn_ros.dynamics.regressor import standard_regressor
 from robodyn_ros.dynamics.tree import Tree, build_tree, place, regroup
-from robodyn_ros.kernels import KernelSpec
+from robodyn_ros.kernels import KernelSpec, pullback
 from robodyn_ros.model import Model
+
+Points = tuple[tuple[str, tuple[float, float, float]], ...]  # link, and where in its frame (m)
 
 
 class Catalogue:
@@ -158,6 +160,42 @@ class Catalogue:
             f'regressor {chosen}', ('q', 'qd', 'qdd'), (self.model.n, len(chosen)),
             lambda q, qd, qdd: standard_regressor(self.model, self.tree, q, qd, qdd, self.width,
                                                   chosen))
+
+    def regressor_pullback_spec(self, columns: Sequence[int]) -> KernelSpec:
+        """Gradient of ``sum(G * Y)`` by q, qd and qdd for a constant G; shape (3, n)."""
+        chosen, n = tuple(columns), self.model.n
+
+        def function(q: Any, qd: Any, qdd: Any, g: Any) -> Any:
+            y = standard_regressor(self.model, self.tree, q, qd, qdd, self.width, chosen)
+            return pullback(y, g, (q, qd, qdd))
+
+        return KernelSpec(f'{self._fingerprint}|regressor pullback {chosen}',
+                          ('q', 'qd', 'qdd', 'cotangent'), (n, n, n, n * len(chosen)), (3, n),
+                          function)
+
+    def inverse_dynamics_pullback_spec(self) -> KernelSpec:
+        """Gradient of ``g . inverse_dynamics`` by q, qd and qdd for a constant g; shape (3, n)."""
+        return self._spec('inverse dynamics pullback', ('q', 'qd', 'qdd', 'cotangent'),
+                          (3, self.model.n), lambda q, qd, qdd, g: pullback(
+                              self.inverse_dynamics(q, qd, qdd), g, (q, qd, qdd)))
+
+    def points_spec(self, points: Points) -> KernelSpec:
+        """Positions of points fixed to links, in the root frame; shape (k, 3)."""
+        return self._spec(f'points {points}', ('q',), (len(points), 3),
+                          lambda q: self._points(points, q))
+
+    def points_pullback_spec(self, points: Points) -> KernelSpec:
+        """Gradient of ``sum(G * points)`` by q for a constant G; shape (n,)."""
+        n = self.model.n
+        return KernelSpec(f'{self._fingerprint}|points pullback {points}', ('q', 'cotangent'),
+                          (n, 3 * len(points)), (n,),
+                          lambda q, g: pullback(self._points(points, q), g, (q,)))
+
+    def _points(self, points: Points, q: Any) -> Any:
+        poses = {link: link_pose(self.tree, self.model.link_frame(link), q)
+                 for link in dict.fromkeys(link for link, _ in points)}
+        return np.array([(poses[link] @ np.array([*point, 1.0]))[:3] for link, point in points],
+                        dtype=object)
 
 
 def fingerprint(model: Model, friction_width: float) -> str:

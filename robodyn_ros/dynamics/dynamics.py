@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from robodyn_ros.description import Array
-from robodyn_ros.dynamics.catalogue import Catalogue
+from robodyn_ros.dynamics.catalogue import Catalogue, Points
 from robodyn_ros.dynamics.normal_equations import NormalEquations, accumulate
 from robodyn_ros.dynamics.operational_space import OperationalSpace, operational_space
 from robodyn_ros.errors import ShapeError, UnknownNameError, ValueRangeError
-from robodyn_ros.kernels import Kernel
+from robodyn_ros.kernels import Kernel, KernelSpec
 from robodyn_ros.kernels.kernel import check_array
 from robodyn_ros.model import Model
 
@@ -336,6 +336,54 @@ class Dynamics:
         key = ('regressor', chosen)
         if key not in self._kernels:
             self._kernels[key] = Kernel(self._catalogue.regressor_spec(chosen), self.threads)
+        return self._kernels[key]
+
+    def regressor_pullback(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike,
+                           cotangent: ArrayLike, columns: Sequence[int]) -> Array:
+        """Gradient of ``sum(cotangent * regressor)`` by the motion, at a constant cotangent.
+
+        Parameters
+        ----------
+        q, qd, qdd : array-like, shape (n,) or (N, n)
+            Motion.
+        cotangent : array-like, shape (n, p) or (N, n, p)
+            Of the regressor's chosen columns.
+        columns : sequence of int
+            Which of ``model.parameter_names``.
+
+        Returns
+        -------
+        ndarray, shape (3, n) or (N, 3, n)
+            By q, qd and qdd; the derivative of Coulomb's sign counts as 0.
+        """
+        chosen = tuple(int(c) for c in columns)
+        kernel = self._kernel_of(('regressor pullback', chosen),
+                                 lambda: self._catalogue.regressor_pullback_spec(chosen))
+        g = np.asarray(cotangent, np.float64)
+        return np.asarray(kernel.general(q, qd, qdd, g.reshape(*g.shape[:-2], -1)))
+
+    def inverse_dynamics_pullback(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike,
+                                  cotangent: ArrayLike) -> Array:
+        """Gradient of ``cotangent . inverse_dynamics`` by q, qd and qdd; (3, n) or (N, 3, n)."""
+        kernel = self._kernel_of('inverse dynamics pullback',
+                                 self._catalogue.inverse_dynamics_pullback_spec)
+        return np.asarray(kernel.general(q, qd, qdd, cotangent))
+
+    def points(self, q: ArrayLike, points: Points) -> Array:
+        """Positions of points fixed to links, in the root frame; (k, 3) or (N, k, 3), m."""
+        kernel = self._kernel_of(('points', points), lambda: self._catalogue.points_spec(points))
+        return np.asarray(kernel.general(q))
+
+    def points_pullback(self, q: ArrayLike, cotangent: ArrayLike, points: Points) -> Array:
+        """Gradient of ``sum(cotangent * points)`` by q; shape (n,) or (N, n)."""
+        kernel = self._kernel_of(('points pullback', points),
+                                 lambda: self._catalogue.points_pullback_spec(points))
+        g = np.asarray(cotangent, np.float64)
+        return np.asarray(kernel.general(q, g.reshape(*g.shape[:-2], -1)))
+
+    def _kernel_of(self, key: Any, make: Callable[[], KernelSpec]) -> Kernel:
+        if key not in self._kernels:
+            self._kernels[key] = Kernel(make(), self.threads)
         return self._kernels[key]
 
     def normal_equations(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, tau: ArrayLike, *,

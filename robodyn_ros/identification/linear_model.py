@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -67,6 +68,18 @@ class FrictionShape:
         if kind == 'Fs':
             return sign * np.exp(-np.abs(speed) / (STRIBECK_SHARE * fast))
         return sign * np.sqrt(np.abs(speed))  # Fr
+
+
+    def slope(self, term: str, speed: Array, fast: float) -> Array:
+        """Derivative of `values` by the speed; that of a jump counts as 0."""
+        step: Any = 1e-6 * fast
+        if not self.width and term[:2] in ('Fc', 'Fs', 'Fr'):
+            step = np.minimum(step, 0.5 * np.abs(speed))
+            step = np.where(step > 0, step, 1.0)
+        return np.asarray((self.values(term, speed + step, fast)
+                           - self.values(term, speed - step, fast)) / (2 * step)
+                          * (speed != 0 if not self.width and term[:2] in ('Fc', 'Fs', 'Fr')
+                             else 1.0))
 
 
 @dataclass(frozen=True)
@@ -218,6 +231,40 @@ class LinearModel:
             result[:, links, -10:] = body
             result[:, drives, -10:] = body
         return result
+
+    def pullback(self, q: Array, qd: Array, qdd: Array, g: Array) -> tuple[Array, Array, Array]:
+        """Gradient of ``sum(g * regressor)`` by q, qd and qdd, shape (N, n) each.
+
+        Parameters
+        ----------
+        q, qd, qdd : ndarray, shape (N, n)
+            Motion; without a payload.
+        g : ndarray, shape (N, rows, p)
+            Held constant.
+        """
+        n, block = self.model.n, len(self._compiled)
+        drives = slice(self.rows - n, self.rows)
+        gradients = np.zeros((3, *q.shape))
+        if block:
+            inner = g[:, drives, :block].copy()
+            if self.rows > n:
+                links = g[:, :n, :block].copy()
+                links[:, :, self._rotors] = 0.0
+                inner += links
+            pulled = self.dynamics.regressor_pullback(q, qd, qdd, inner, self._compiled)
+            gradients += np.moveaxis(pulled, 1, 0)
+        place = {column.name: k for k, column in enumerate(self.columns)}
+        for body, side, row in self.friction_sources:
+            speed, fast = qd @ row, float(np.abs(row) @ self.friction.speed)
+            total = np.zeros(len(q))
+            for column in self._friction_columns(body, side):
+                position = place[column.name]
+                felt = g[:, drives, position] @ row
+                if self.rows > n:
+                    felt = (felt if side == 'm' else felt + g[:, :n, position] @ row)
+                total += felt * self.friction.slope(column.term, speed, fast)
+            gradients[1] += total[:, None] * row
+        return gradients[0], gradients[1], gradients[2]
 
     def friction_regressor(self, qd: Array) -> Array:
         """The friction columns alone, the others zero; shape (N, rows, p)."""

@@ -2,10 +2,11 @@
 
 ``expression`` records a NumPy function as a graph, ``llvm_ir`` writes the graph as a loop over
 samples, ``compiler`` turns that into machine code and keeps it on disk, ``kernel`` lets Python
-call it. Nothing here knows of robots.
+call it; ``derivatives`` differentiates what is traced. Nothing here knows of robots.
 """
 
+from robodyn_ros.kernels.derivatives import pullback
 from robodyn_ros.kernels.expression import sign, smooth_sign
 from robodyn_ros.kernels.kernel import Kernel, KernelSpec
 
-__all__ = ['Kernel', 'KernelSpec', 'sign', 'smooth_sign']
+__all__ = ['Kernel', 'KernelSpec', 'pullback', 'sign', 'smooth_sign']

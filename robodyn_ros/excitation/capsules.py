@@ -1,0 +1,129 @@
+"""Links as capsules, from their collision geometry: one around each link that has some."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from robodyn_ros.description import Array
+from robodyn_ros.dynamics import Dynamics
+from robodyn_ros.errors import DescriptionError
+from robodyn_ros.geometry import solid_of, together
+from robodyn_ros.model import Model
+
+ALWAYS_TOUCHING = 0.3  # of random poses: such pairs are close by construction
+CHECKED_POSES = 300
+
+
+@dataclass(frozen=True)
+class Capsule:
+    """A segment in a link's frame with a radius, m."""
+
+    link: str
+    start: tuple[float, float, float]
+    end: tuple[float, float, float]
+    radius: float
+
+
+def capsules_of(model: Model, folders: tuple[Path, ...] = ()) -> tuple[list[Capsule], list[str]]:
+    """Return a capsule around each link with collision geometry, and the links left out.
+
+    Parameters
+    ----------
+    model : Model
+        The robot.
+    folders : tuple of Path
+        Where meshes are looked for.
+    """
+    found, left = [], []
+    for link in model.description.links:
+        if not link.collision:
+            continue
+        try:
+            points = together([solid_of(shape, folders) for shape in link.collision]).points
+        except DescriptionError as error:
+            left.append(f'{link.name}: {error}')
+            continue
+        found.append(_around(link.name, points))
+    return found, left
+
+
+def _around(link: str, points: Array) -> Capsule:
+    """A capsule along the longest direction that holds all points."""
+    centre = (points.min(axis=0) + points.max(axis=0)) / 2
+    _, _, directions = np.linalg.svd(points - centre, full_matrices=False)
+    axis = directions[0]
+    along = (points - centre) @ axis
+    across = points - centre - np.outer(along, axis)
+    radius = float(np.linalg.norm(across, axis=1).max())
+    # the caps reach beyond the ends; pull them in as far as every point stays inside
+    reach = np.sqrt(np.maximum(radius**2 - (across**2).sum(axis=1), 0))
+    low, high = float((along + reach).min()), float((along - reach).max())
+    low, high = min(low, (low + high) / 2), max(high, (low + high) / 2)
+    start, end = centre + low * axis, centre + high * axis
+    return Capsule(link, _three(start), _three(end), radius)
+
+
+def _three(values: Array) -> tuple[float, float, float]:
+    x, y, z = (float(value) for value in values)
+    return x, y, z
+
+
+def pairs_to_watch(model: Model, dynamics: Dynamics, capsules: list[Capsule], gap: float,
+                   ) -> list[tuple[int, int]]:
+    """Pairs of capsules that move against each other and are not close by construction."""
+    rng = np.random.default_rng(0)
+    lower = np.where(np.isfinite(model.lower), model.lower, -np.pi)
+    upper = np.where(np.isfinite(model.upper), model.upper, np.pi)
+    q = rng.uniform(lower, upper, (CHECKED_POSES, model.n))
+    bodies = [model.link_frames[capsule.link].body for capsule in capsules]
+    candidates = [(i, j) for j in range(len(capsules)) for i in range(j)
+                  if bodies[i] != bodies[j] and model.parent[bodies[j]] != bodies[i]
+                  and not (bodies[i] >= 0 and model.parent[bodies[i]] == bodies[j])]
+    if not candidates:
+        return []
+    ends = dynamics.points(q, end_points(capsules)).reshape(len(q), len(capsules), 2, 3)
+    touching = []
+    for i, j in candidates:
+        distance, _, _ = segment_distance(ends[:, i], ends[:, j])
+        touching.append(float((
+            distance < capsules[i].radius + capsules[j].radius + gap).mean()))
+    return [pair for pair, share in zip(candidates, touching, strict=True)
+            if share < ALWAYS_TOUCHING]
+
+
+def end_points(capsules: list[Capsule]) -> tuple[tuple[str, tuple[float, float, float]], ...]:
+    """Both ends of every capsule as points of links."""
+    return tuple((capsule.link, end) for capsule in capsules
+                 for end in (capsule.start, capsule.end))
+
+
+def segment_distance(a: Array, b: Array) -> tuple[Array, Array, Array]:
+    """Distance of segments and where on each it is.
+
+    Parameters
+    ----------
+    a, b : ndarray, shape (N, 2, 3)
+        Two ends each.
+
+    Returns
+    -------
+    distance : ndarray, shape (N,)
+    on_a, on_b : ndarray, shape (N,)
+        0 at the first end, 1 at the second.
+    """
+    u, v, w = a[:, 1] - a[:, 0], b[:, 1] - b[:, 0], a[:, 0] - b[:, 0]
+    uu, vv, uv = (u * u).sum(1), (v * v).sum(1), (u * v).sum(1)
+    uw, vw = (u * w).sum(1), (v * w).sum(1)
+    tiny = 1e-12
+    flat = uu * vv - uv**2
+    s = np.where(flat > tiny, (uv * vw - vv * uw) / np.maximum(flat, tiny), 0.0)
+    s = np.clip(s, 0, 1)
+    t = np.where(vv > tiny, (uv * s + vw) / np.maximum(vv, tiny), 0.0)
+    t = np.clip(t, 0, 1)
+    s = np.where(uu > tiny, (uv * t - uw) / np.maximum(uu, tiny), 0.0)
+    s = np.clip(s, 0, 1)
+    gap = w + s[:, None] * u - t[:, None] * v
+    return np.linalg.norm(gap, axis=1), s, t

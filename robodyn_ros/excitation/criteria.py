@@ -1,0 +1,117 @@
+"""What makes a motion good: functions of the base observation matrix, with gradients (5.14-5.16).
+
+Everything is a function of the singular values of W, so the gradient by W is ``W V f V'``.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from robodyn_ros.description import Array
+from robodyn_ros.errors import UnknownNameError
+from robodyn_ros.excitation.fourier import Basis, Motion
+from robodyn_ros.identification.base_parameters import BaseParameters
+from robodyn_ros.identification.linear_model import LinearModel
+
+CRITERIA = ('condition', 'determinant')
+SCALINGS = ('columns', 'none')
+SHARPNESS = 8  # of the smooth condition number: the ratio of 8-norms of singular values
+
+
+class Value(NamedTuple):
+    """A criterion to minimise, and its gradient by x, shape (1 + free, n)."""
+
+    value: float
+    gradient: Array
+
+
+class Criterion:
+    """A criterion of the motion's observation matrix.
+
+    Parameters
+    ----------
+    linear : LinearModel
+        What will be identified; friction with a smooth sign.
+    base : BaseParameters
+        Its base parameters.
+    basis : Basis
+        Of the motion.
+    name : str
+        ``condition``: logarithm of the condition number; ``determinant``: -log det W'W.
+    scaling : str
+        ``columns``: columns of W brought to equal length, as the estimation's condition number
+        is stated; ``none``: as they are.
+    noise : ndarray, shape (rows,)
+        Standard deviation of each row's torque, the weights of the rows; N m or N.
+    """
+
+    def __init__(self, linear: LinearModel, base: BaseParameters, basis: Basis, name: str,
+                 scaling: str, noise: Array):
+        if name not in CRITERIA:
+            raise UnknownNameError('criterion', name, CRITERIA)
+        if scaling not in SCALINGS:
+            raise UnknownNameError('scaling', scaling, SCALINGS)
+        self.linear, self.base, self.basis = linear, base, basis
+        self.name, self.scaling, self.noise = name, scaling, noise
+
+    def matrix(self, motion: Motion) -> Array:
+        """Weighted base observation matrix, shape (N rows, b)."""
+        w = self.linear.regressor(motion.q, motion.qd, motion.qdd)[:, :, self.base.kept]
+        return (w / self.noise[:, None]).reshape(-1, w.shape[2])
+
+    def condition(self, motion: Motion) -> float:
+        """Condition number of the scaled matrix."""
+        w = self.matrix(motion)
+        if self.scaling == 'columns':
+            w = w / np.maximum(np.linalg.norm(w, axis=0), 1e-300)
+        values = np.linalg.svd(w, compute_uv=False)
+        return float(values[0] / max(values[-1], 1e-300))
+
+    def __call__(self, motion: Motion) -> Value:
+        """Value and gradient at a motion of the basis."""
+        w = self.matrix(motion)
+        lengths = np.ones(w.shape[1])
+        if self.scaling == 'columns' and self.name == 'condition':
+            lengths = np.maximum(np.linalg.norm(w, axis=0), 1e-12)
+        scaled = w / lengths
+        squares, vectors = np.linalg.eigh(scaled.T @ scaled)
+        squares = np.maximum(squares, 1e-14 * squares[-1])
+        if self.name == 'determinant':
+            value = float(-np.log(squares).sum()) / len(squares)
+            slope = -2 / squares / len(squares)  # d value / d sigma, over sigma
+        else:
+            p = SHARPNESS
+            singular = np.sqrt(squares)
+            high, low = (singular / singular[-1]) ** p, (singular[0] / singular) ** p
+            value = float(np.log(singular[-1] / singular[0])
+                          + (np.log(high.sum()) + np.log(low.sum())) / p)
+            slope = (high / high.sum() - low / low.sum()) / squares
+        gradient = scaled @ (vectors * slope) @ vectors.T
+        if self.scaling == 'columns' and self.name == 'condition':
+            along = (gradient * scaled).sum(axis=0)
+            gradient = (gradient - scaled * along) / lengths
+        g = np.zeros((len(motion.q), self.linear.rows, len(self.linear.columns)))
+        g[:, :, self.base.kept] = gradient.reshape(len(motion.q), self.linear.rows, -1) \
+            / self.noise[:, None]
+        return Value(value, self.basis.pull(*self.linear.pullback(motion.q, motion.qd,
+                                                                  motion.qdd, g)))
+
+    def deviations(self, motion: Motion, noise: Array, repeats: float = 1.0) -> Array:
+        """Expected standard deviation of each base parameter for white torque noise, shape (b,).
+
+        Parameters
+        ----------
+        motion : Motion
+            Samples that are independent.
+        noise : ndarray, shape (rows,)
+            Standard deviation of one sample's torque, N m or N.
+        repeats : float
+            How often all of it is measured.
+        """
+        w = self.linear.regressor(motion.q, motion.qd, motion.qdd)[:, :, self.base.kept]
+        w = (w / noise[:, None]).reshape(-1, w.shape[2])
+        lengths = np.maximum(np.linalg.norm(w, axis=0), 1e-300)
+        inverse = np.linalg.pinv((w / lengths).T @ (w / lengths))
+        return np.asarray(np.sqrt(np.maximum(np.diag(inverse), 0) / repeats) / lengths)

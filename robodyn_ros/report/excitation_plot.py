@@ -1,0 +1,126 @@
+"""One picture of an excitation: what it does, what it keeps, what it will tell."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from robodyn_ros.description import Array
+from robodyn_ros.dynamics import Dynamics
+from robodyn_ros.excitation import Constraints, Excitation, Limits
+from robodyn_ros.excitation.criteria import Criterion
+from robodyn_ros.excitation.fourier import Basis
+from robodyn_ros.excitation.optimise import FRICTION_WIDTH, SIGN_WIDTH
+from robodyn_ros.identification.base_parameters import base_parameters
+from robodyn_ros.identification.linear_model import FrictionShape, LinearModel
+from robodyn_ros.model import Model
+
+NOISE = 0.01  # of each joint's largest torque, where none is given
+
+
+def expectation(model: Model, excitation: Excitation, limits: Limits, noise: Array | None = None,
+                ) -> tuple[tuple[str, ...], Array, Array, Array]:
+    """What the motion will tell: (names, nominal values, standard deviations, singular values).
+
+    Parameters
+    ----------
+    model : Model
+        The nominal robot.
+    excitation : Excitation
+        The motion.
+    limits : Limits
+        Its limits, for the joints' fast speeds.
+    noise : ndarray, shape (n,), optional
+        Standard deviation of the torques at independent samples, 20 a second; N m or N. Default:
+        1 % of each joint's largest torque.
+    """
+    constraints = Constraints(Dynamics(model, friction_width=FRICTION_WIDTH), limits)
+    speed = np.where(np.isfinite(constraints.velocity), constraints.velocity, 1.0)
+    linear = LinearModel(Dynamics(model), excitation.facts.get('kind', 'lumped'),
+                         friction=FrictionShape('coulomb', SIGN_WIDTH, speed))
+    base = base_parameters(linear)
+    size = max(50, int(20 * excitation.period))
+    motion = excitation.at(np.arange(size) * excitation.period / size)
+    if noise is None:
+        torque = constraints.dynamics.inverse_dynamics(motion.q, motion.qd, motion.qdd)
+        noise = np.maximum(NOISE * np.abs(torque).max(axis=0), 1e-6)
+    basis = Basis(excitation.period, max(2, excitation.harmonics), size)
+    criterion = Criterion(linear, base, basis, 'condition', 'columns', np.ones(model.n))
+    w = criterion.matrix(motion)
+    singular = np.linalg.svd(w / np.maximum(np.linalg.norm(w, axis=0), 1e-300),
+                             compute_uv=False)
+    return (base.names, base.matrix @ linear.nominal(),
+            criterion.deviations(motion, noise, excitation.periods), singular)
+
+
+def save_excitation_plot(model: Model, excitation: Excitation, limits: Limits,
+                         path: str | Path, noise: Array | None = None) -> None:
+    """Write a picture: positions, velocities and torques against limits, path, what it tells."""
+    from matplotlib.figure import Figure
+
+    constraints = Constraints(Dynamics(model, friction_width=FRICTION_WIDTH), limits)
+    size = 800
+    t = np.arange(size) * excitation.period / size
+    motion = excitation.at(t)
+    torque = constraints.dynamics.inverse_dynamics(motion.q, motion.qd, motion.qdd)
+    tool = constraints.dynamics.points(motion.q, ((constraints.tool, (0.0, 0.0, 0.0)),))[:, 0]
+    names, nominal, deviation, singular = expectation(model, excitation, limits, noise)
+    figure = Figure(figsize=(14, 9), layout='constrained')
+    grid = figure.add_gridspec(3, 3, width_ratios=[1.3, 1, 1.2])
+    rows = (('position', motion.q, constraints.position),
+            ('velocity', motion.qd, np.column_stack([-constraints.velocity,
+                                                     constraints.velocity])),
+            ('torque', torque, np.column_stack([-constraints.torque, constraints.torque])))
+    for row, (name, values, bounds) in enumerate(rows):
+        axis = figure.add_subplot(grid[row, 0])
+        low, high = bounds.T
+        known = np.isfinite(high - low)
+        centre = np.where(known, (low + high) / 2, 0.0)
+        half = np.where(known, (high - low) / 2, np.abs(values).max(axis=0) + 1e-12)
+        axis.plot(t, (values - centre) / half, lw=1)
+        axis.axhspan(-1, 1, color='#0b6e99', alpha=0.06, lw=0)
+        axis.set_ylim(-1.15, 1.15)
+        axis.set_ylabel(f'{name} / limit', fontsize=9)
+        if row == 0:
+            axis.legend(model.joint_names, fontsize=6, ncols=min(4, model.n), loc='upper right')
+    axis.set_xlabel('time, s')
+    _path(figure, grid[:2, 1], tool, constraints.tool)
+    axis = figure.add_subplot(grid[2, 1])
+    axis.semilogy(singular / singular[0], 'o', ms=3, color='#0b6e99')
+    axis.set_title(f'singular values, condition {singular[0] / singular[-1]:.3g} (columns of '
+                   'equal length)', fontsize=9)
+    _deviations(figure, grid[:, 2], names, nominal, deviation)
+    facts = excitation.facts
+    figure.suptitle(f'{model.name}: {excitation.harmonics} harmonics of {excitation.period:.3g} '
+                    f's, condition {facts.get("condition", np.nan):.4g} '
+                    f'({facts.get("scaling", "")}), closest limit: '
+                    f'{facts.get("proof", {}).get("closest", "-")}', fontsize=11)
+    figure.savefig(path, dpi=110)
+
+
+def _path(figure: Any, place: Any, tool: Array, name: str) -> None:
+    axis = figure.add_subplot(place, projection='3d')
+    axis.plot(*tool.T, lw=1, color='#0b6e99')
+    axis.plot(*tool[:1].T, 'o', color='#c2410c', ms=5)
+    axis.set_title(f'path of {name} (dot: start), m', fontsize=9)
+    axis.set_aspect('equal')
+    axis.tick_params(labelsize=7)
+
+
+def _deviations(figure: Any, place: Any, names: tuple[str, ...], nominal: Array,
+                deviation: Array) -> None:
+    axis = figure.add_subplot(place)
+    zero = np.abs(nominal) < 1e-9
+    share = np.where(zero, deviation, deviation / np.where(zero, 1.0, np.abs(nominal)))
+    colors = np.where(zero, '#d9c08a', np.where(share > 0.3, '#9aa5b1', '#0b6e99'))
+    places = np.arange(len(names))
+    axis.barh(places, np.clip(share, 1e-4, 10), color=colors, height=0.7)
+    axis.set_xscale('log')
+    axis.set_xlim(1e-4, 10)
+    axis.axvline(0.3, color='#c2410c', lw=0.8)
+    axis.set_yticks(places, names, fontsize=max(3.5, min(8.0, 420 / len(names))))
+    axis.set_ylim(len(names) - 0.4, -0.6)
+    axis.set_title('expected standard deviation over nominal value\n(grey: it will not tell; sand: nominal is 0, SI units)',
+                   fontsize=9)
