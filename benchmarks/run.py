@@ -1,15 +1,17 @@
-"""All benchmarks: `make bench`, or `make bench ARGS=speed`, `latency`, `identification`."""
+"""All benchmarks: `make bench`, or `make bench ARGS=speed`, `latency`, `identification`,
+`excitation`."""
 
 from __future__ import annotations
 
 import sys
 
+from excitation import excitation
 from identification import identification
 from latency import latency
 from speed import ROBOTS, speed
 
 if __name__ == '__main__':
-    wanted = sys.argv[1:] or ['speed', 'latency', 'identification']
+    wanted = sys.argv[1:] or ['speed', 'latency', 'identification', 'excitation']
     if 'speed' in wanted:
         for robot in ROBOTS:
             print('\n'.join(speed(robot)), end='\n\n', flush=True)
@@ -17,3 +19,5 @@ if __name__ == '__main__':
         print('\n'.join(latency()))
     if 'identification' in wanted:
         identification()
+    if 'excitation' in wanted:
+        excitation()
