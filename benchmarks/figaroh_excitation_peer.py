@@ -24,7 +24,7 @@ def main():
 
     urdf, seconds, waypoints, iterations = (sys.argv[1], float(sys.argv[2]), int(sys.argv[3]),
                                             int(sys.argv[4]))
-    np.random.seed(0)
+    np.random.seed(0)  # noqa: NPY002 (what it draws from)
     robot = Robot(urdf, package_dirs='.')
     history = []
 

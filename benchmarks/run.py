@@ -1,5 +1,4 @@
-"""All benchmarks: `make bench`, or `make bench ARGS=speed`, `latency`, `identification`,
-`excitation`."""
+"""All benchmarks: `make bench`, or one of them: `make bench ARGS=speed` (see `wanted`)."""
 
 from __future__ import annotations
 

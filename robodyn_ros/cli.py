@@ -10,7 +10,8 @@ from pathlib import Path
 from robodyn_ros import __version__, excitation_command, geometry, identification_command
 from robodyn_ros.building import load_model
 from robodyn_ros.check import check_model, check_robot, mesh_folders
-from robodyn_ros.errors import RobodynError, UnknownNameError, ValueRangeError
+from robodyn_ros.command_line import add_robot, robot_of, xacro_arguments
+from robodyn_ros.errors import RobodynError, ValueRangeError
 from robodyn_ros.motor_template import motor_template
 from robodyn_ros.repair import add_missing_inertials, inertial_text
 from robodyn_ros.robots import PANDA, example_robots
@@ -35,9 +36,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument('--version', action='version', version=__version__)
     commands = parser.add_subparsers(required=True, metavar='COMMAND')
     check = commands.add_parser('check', help='judge a robot description')
-    check.add_argument('urdf', type=Path, help='URDF or xacro file')
-    check.add_argument('xacro', nargs='*', metavar='name:=value', help='arguments of a xacro file')
-    check.add_argument('--motors', type=Path, help='YAML with motor data')
+    add_robot(check)
     check.add_argument('--json', action='store_true', help='print JSON')
     check.add_argument('--fix', type=Path, metavar='OUT.urdf', help='write a copy whose missing '
                        'inertials are estimated from collision geometry, and judge that')
@@ -62,7 +61,7 @@ def _parser() -> argparse.ArgumentParser:
         weight.add_argument('--mass', type=float, help='kg')
         weight.add_argument('--density', type=float, help='kg/m^3')
     motors = commands.add_parser('motors', help='print a motor YAML with what is known of a robot')
-    motors.add_argument('urdf', type=Path, help='URDF or xacro file')
+    add_robot(motors)
     motors.set_defaults(run=_motors)
     excitation_command.add_commands(commands)
     identification_command.add_commands(commands)
@@ -75,12 +74,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _check(options: argparse.Namespace) -> int:
-    arguments = {}
-    for entry in options.xacro:
-        name, separator, value = entry.partition(':=')
-        if not separator:
-            raise UnknownNameError('argument', entry, ['name:=value'])
-        arguments[name] = value
+    arguments = xacro_arguments(options)
     source = options.urdf
     if options.fix is not None:
         text, done = add_missing_inertials(read_text(source, arguments), options.density,
@@ -113,7 +107,7 @@ def _inertia(options: argparse.Namespace) -> int:
 
 
 def _motors(options: argparse.Namespace) -> int:
-    print(motor_template(load_model(options.urdf)), end='')
+    print(motor_template(robot_of(options)), end='')
     return 0
 
 

@@ -6,17 +6,16 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from robodyn_ros.building import load_model
 from robodyn_ros.check import mesh_folders
-from robodyn_ros.errors import LogError, UnknownNameError, ValueRangeError
+from robodyn_ros.command_line import add_robot, numbers_of, robot_of
+from robodyn_ros.errors import LogError, ValueRangeError
 
 
 def add_commands(commands: Any) -> None:
     """Add it to the command line."""
     excite = commands.add_parser('excite', help='find the best motion for an identification')
-    excite.add_argument('urdf', type=Path, help='URDF or xacro file')
+    add_robot(excite)
     excite.add_argument('-o', '--output', type=Path, default=Path('excitation.yaml'))
-    excite.add_argument('--motors', type=Path, help='YAML with motor data')
     excite.add_argument('--lock', nargs='+', default=[], metavar='JOINT:=POSITION',
                         help='joints that do not take part')
     excite.add_argument('--validation', type=Path, help='write a second, different motion here')
@@ -59,8 +58,7 @@ def run_excite(options: argparse.Namespace) -> int:
     )
     from robodyn_ros.report.excitation_plot import save_excitation_plot
 
-    model = load_model(options.urdf, motors=options.motors,
-                       locked_joints=_pairs(options.lock, '--lock'))
+    model = robot_of(options, locked_joints=numbers_of(options.lock, '--lock'))
     if not 0 < options.speed <= 1:
         raise ValueRangeError('--speed', options.speed, 'above 0, at most 1')
     limits = Limits(
@@ -70,7 +68,7 @@ def run_excite(options: argparse.Namespace) -> int:
     plan = Plan(kind=options.kind, criterion=options.criterion, scaling=options.scaling,
                 period=options.period, harmonics=options.harmonics, periods=options.periods,
                 resonance=options.resonance,
-                mean_torque=_pairs(options.mean_torque, '--mean-torque'),
+                mean_torque=numbers_of(options.mean_torque, '--mean-torque'),
                 condition_goal=options.condition_goal, budget=options.budget, seed=options.seed)
     wanted = [(options.output, plan)]
     for path, one in wanted:
@@ -110,15 +108,3 @@ def _say(path: Path, found: Any) -> None:
     for note in facts['notes']:
         print(f'  {note}')
 
-
-def _pairs(entries: list[str], option: str) -> dict[str, float]:
-    pairs = {}
-    for entry in entries:
-        name, separator, value = entry.partition(':=')
-        try:
-            pairs[name] = float(value) if separator else float('nan')
-        except ValueError:
-            separator = ''
-        if not separator:
-            raise UnknownNameError(option, entry, ['joint:=number'])
-    return pairs

@@ -10,6 +10,7 @@ from typing import Any
 import yaml
 
 from robodyn_ros.building import load_model
+from robodyn_ros.command_line import add_robot, robot_of
 from robodyn_ros.errors import LogError, ValueRangeError
 
 FRICTIONS = ('auto', 'none', 'coulomb', 'asymmetric', 'stribeck', 'root', 'rich')
@@ -43,8 +44,7 @@ def add_commands(commands: Any) -> None:
     identify.add_argument('--torques-of', nargs='+', help='joints whose torques count')
     identify.set_defaults(run=run_identify)
     parameters = commands.add_parser('parameters', help='list the base parameters of a robot')
-    parameters.add_argument('urdf', type=Path, help='URDF or xacro file')
-    parameters.add_argument('--motors', type=Path, help='YAML with motor data')
+    add_robot(parameters)
     parameters.add_argument('--kind', choices=KINDS, default='lumped')
     parameters.set_defaults(run=run_parameters)
 
@@ -53,7 +53,7 @@ def run_parameters(options: argparse.Namespace) -> int:
     """Print the base parameters with what is regrouped into them."""
     from robodyn_ros.identification import base_parameters
 
-    model = load_model(options.urdf, motors=options.motors)
+    model = robot_of(options)
     print(base_parameters(model, options.kind).to_text())
     return 0
 

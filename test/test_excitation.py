@@ -247,8 +247,8 @@ def test_bad_plans_and_limits(planar):
                            ({'mean_torque': {'elbow': 1.0}}, 'joint1, joint2')):
         with pytest.raises(rd.UnknownNameError, match=match):
             rd.optimise_excitation(planar, **options)
-    for limits in (Limits(velocity=[1.0, 1.0, 1.0]), Limits(torque=[-1.0, 1.0]), Limits(torque_margin=1.0),
-                   Limits(position=[[1, 0], [0, 1]]), Limits(inside=(((1, 1, 1), (0, 0, 0)),))):
+    for limits in (Limits(velocity=[1.0, 1.0, 1.0]), Limits(torque=[-1.0, 1.0]),
+                   Limits(torque_margin=1.0), Limits(position=[[1, 0], [0, 1]]), Limits(inside=(((1, 1, 1), (0, 0, 0)),))):
         with pytest.raises((rd.ValueRangeError, ValueError)):
             rd.optimise_excitation(planar, limits, budget=1.0)
     with pytest.raises(rd.UnknownNameError, match='hand'):

@@ -175,3 +175,24 @@ def test_payload_and_model_change_while_playing(world, model):
     count = len(torques)
     world.spin(0.5)
     assert len(torques) == count  # the reference was for another robot
+
+
+def test_an_excitation_is_played(world, model):
+    """Found by the optimiser, sent as a message of any sampling, played with its torques."""
+    from robodyn_ros.nodes.trajectories import joint_trajectory
+
+    planar = rd.load_model(planar_2r())
+    world.describe(planar_2r())
+    world.wait_for_model('feedforward', 2)
+    found = rd.optimise_excitation(planar, rd.Limits(position=[[-2, 2]] * 2), period=3.0,
+                                   harmonics=3, budget=2.0, starts=1)
+    message = joint_trajectory(found, 50.0)
+    assert len(message.points) == 151
+    filled = world.collect(JointTrajectory, '/feedforward/trajectory_with_effort')
+    torques = world.collect(JointState, '/feedforward/torque')
+    send_until_played(world, message, torques)
+    world.wait(lambda: filled, 'the trajectory with its efforts')
+    t, motion = found.samples(50.0)
+    want = rd.Dynamics(planar).inverse_dynamics(*motion[:3])
+    limited = np.clip(want, -planar.effort_limit, planar.effort_limit)
+    np.testing.assert_allclose([point.effort for point in filled[-1].points], limited, atol=1e-9)

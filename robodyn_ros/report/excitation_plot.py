@@ -122,5 +122,6 @@ def _deviations(figure: Any, place: Any, names: tuple[str, ...], nominal: Array,
     axis.axvline(0.3, color='#c2410c', lw=0.8)
     axis.set_yticks(places, names, fontsize=max(3.5, min(8.0, 420 / len(names))))
     axis.set_ylim(len(names) - 0.4, -0.6)
-    axis.set_title('expected standard deviation over nominal value\n(grey: it will not tell; sand: nominal is 0, SI units)',
+    axis.set_title('expected standard deviation over nominal value\n'
+                   '(grey: it will not tell; sand: nominal is 0, SI units)',
                    fontsize=9)
