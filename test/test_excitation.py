@@ -185,6 +185,18 @@ def test_small_robots(name):
     assert found.facts['proof']['reserve'] >= 0
 
 
+@pytest.mark.parametrize('name', ['panda', 'ur10', 'tiago'])
+def test_arms(name):
+    from measured_logs import tiago, ur10
+
+    model = {'panda': lambda: rd.load_model(PANDA_URDF, locked_joints={
+        'panda_finger_joint1': 0.0}), 'ur10': lambda: ur10()[0], 'tiago': lambda: tiago()[0]}[
+            name]()
+    found = rd.optimise_excitation(model, budget=6.0, starts=1)
+    assert_kept(model, found, torque=0.9 * model.effort_limit)
+    assert found.facts['condition'] < (1000 if name == 'tiago' else 20)
+
+
 def test_what_was_optimised_is_what_identification_finds(planar):
     """The excitation's log gives every parameter; the expected deviations are true."""
     from robodyn_ros.report.excitation_plot import expectation
@@ -248,7 +260,8 @@ def test_bad_plans_and_limits(planar):
         with pytest.raises(rd.UnknownNameError, match=match):
             rd.optimise_excitation(planar, **options)
     for limits in (Limits(velocity=[1.0, 1.0, 1.0]), Limits(torque=[-1.0, 1.0]),
-                   Limits(torque_margin=1.0), Limits(position=[[1, 0], [0, 1]]), Limits(inside=(((1, 1, 1), (0, 0, 0)),))):
+                   Limits(torque_margin=1.0), Limits(position=[[1, 0], [0, 1]]),
+                   Limits(inside=(((1, 1, 1), (0, 0, 0)),))):
         with pytest.raises((rd.ValueRangeError, ValueError)):
             rd.optimise_excitation(planar, limits, budget=1.0)
     with pytest.raises(rd.UnknownNameError, match='hand'):
