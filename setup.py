@@ -16,8 +16,8 @@ setup(
     packages=find_packages(include=[NAME, f'{NAME}.*']),
     package_data={NAME: ['py.typed']},
     python_requires='>=3.10',
-    install_requires=['clarabel', 'llvmlite', 'lxml', 'matplotlib', 'numpy', 'PyYAML', 'rich',
-                      'rosbags', 'scipy', 'trimesh', 'urdfdom-py', 'xacro'],
+    install_requires=['clarabel', 'llvmlite', 'lxml', 'matplotlib', 'mujoco', 'numpy', 'PyYAML',
+                      'rich', 'rosbags', 'scipy', 'trimesh', 'urdfdom-py', 'xacro'],
     data_files=[
         ('share/ament_index/resource_index/packages', [f'resource/{NAME}']),
         (f'share/{NAME}', ['package.xml']),

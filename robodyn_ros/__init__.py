@@ -33,7 +33,8 @@ __version__ = '0.1.0'
 # imported when first used: signal processing and solvers take longer to import than dynamics
 _IDENTIFICATION = (
     'BaseParameters', 'DriveGains', 'FilterSettings', 'Log', 'LogFormat', 'Result', 'Settings',
-    'Validation', 'base_parameters', 'identify', 'identify_drive_gains', 'read_log', 'validate',
+    'Validation', 'base_parameters', 'identify', 'identify_drive_gains', 'read_log', 'reduce',
+    'validate',
 )
 
 _EXCITATION = ('Excitation', 'Limits', 'Plan', 'optimise_excitation', 'validation_plan')

@@ -82,6 +82,7 @@ def test_result_predicts_unseen_motion(true, result):
                                atol=0.02 * np.abs(proof.measured[0]).max())
     one = result.predict(other[1][0], other[2][0], other[3][0])
     assert one.shape == (7,)
+    assert (proof.rms_filtered < 0.1 * np.sqrt((proof.measured[0]**2).mean(axis=0))).all()
     assert 'verdict: good' in proof.to_text() and '~' in result.to_text()
 
 
@@ -238,6 +239,20 @@ def test_wrong_robot_and_short_logs(true, motion):
         rd.identify(true, log.part(0, 0.007))
     with pytest.raises(rd.UnknownNameError, match='weighted, ordinary, huber'):
         rd.identify(true, log, method='magic')
+
+
+def test_reduced_to_the_significant_parameters(true, result):
+    fewer = rd.reduce(result)
+    assert fewer.base_.names == result.significant_
+    assert fewer.base_.count < result.base_.count and fewer.model is result.model
+    other = log_of(true, fourier_motion(true, np.random.default_rng(8), 20, 250))
+    assert rd.validate(fewer, other).total < 1.3 * rd.validate(result, other).total
+    sure = rd.reduce(result, relative=0.05)
+    share = sure.uncertainty_.deviation / np.abs(sure.estimate_.values)
+    assert sure.base_.count < fewer.base_.count and np.median(share) < 0.05
+    assert 'reduced from 69' in fewer.notes[-1]
+    with pytest.raises(rd.IdentificationError, match='relative'):
+        rd.reduce(result, relative=-1.0)
 
 
 def test_significance_is_backward_elimination():

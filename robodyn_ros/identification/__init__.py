@@ -2,7 +2,7 @@
 
 from robodyn_ros.identification.base_parameters import BaseParameters, base_parameters
 from robodyn_ros.identification.drive_gains import DriveGains, identify_drive_gains
-from robodyn_ros.identification.identify import Result, Settings, identify, validate
+from robodyn_ros.identification.identify import Result, Settings, identify, reduce, validate
 from robodyn_ros.identification.log import Log
 from robodyn_ros.identification.reading import LogFormat, read_log
 from robodyn_ros.identification.signals import FilterSettings
@@ -12,5 +12,5 @@ from robodyn_ros.identification.writing import save_parameters, urdf_of
 __all__ = [
     'BaseParameters', 'DriveGains', 'FilterSettings', 'Log', 'LogFormat', 'Result', 'Settings',
     'Validation', 'base_parameters', 'identify', 'identify_drive_gains', 'read_log',
-    'save_parameters', 'urdf_of', 'validate',
+    'reduce', 'save_parameters', 'urdf_of', 'validate',
 ]

@@ -310,6 +310,49 @@ def validate(result: Result, logs: Log | Sequence[Log], *, consistent: bool = Fa
     return validate_on(observations, result.consistent_ if consistent else result.theta_)
 
 
+def reduce(result: Result, *, relative: float | None = None) -> Result:
+    """Keep the significant base parameters alone and estimate them again (Kolyubin 5.24).
+
+    Parameters
+    ----------
+    result : Result
+        Of `identify`.
+    relative : float, optional
+        Keep what has a standard deviation below this share of its value; default: what an F test
+        keeps, ``result.significant_``.
+
+    Returns
+    -------
+    Result
+        With fewer base parameters; the physically consistent model is the same.
+    """
+    if relative is None:
+        keep = [k for k, name in enumerate(result.base_.names) if name in result.significant_]
+    else:
+        if not relative > 0:
+            raise IdentificationError(f'relative is {relative}; valid: a number > 0')
+        keep = list(significant(result.estimate_.values, result.uncertainty_.covariance,
+                                relative=relative))
+    base = _only(result.base_, keep)
+    blocks = list(result.observations.blocks())
+    estimate = least_squares(merge([factors_of(block) for block in blocks]), base.kept,
+                             counts_of(blocks),
+                             weighted=result.settings.method != 'ordinary')
+    uncertainty = uncertainty_of(result.observations, base.kept, base.names, estimate)
+    instrumental = instrumental_variables(result.observations, base.kept, estimate)
+    theta = np.zeros_like(result.theta_)
+    theta[list(base.kept)] = estimate.values
+    for place, value in result.observations.known.items():
+        theta[place] = value
+    kept = significant(estimate.values, uncertainty.covariance)
+    note = f'reduced from {result.base_.count} to {base.count} significant base parameters'
+    return replace(
+        result, base_=base, estimate_=estimate, uncertainty_=uncertainty, theta_=theta,
+        instrumental_=instrumental, significant_=tuple(base.names[k] for k in kept),
+        bias_=(instrumental - estimate.values) / np.maximum(uncertainty.deviation, 1e-300),
+        notes=(*result.notes, note))
+
+
 # steps ----------------------------------------------------------------------------------------
 
 
@@ -380,7 +423,10 @@ def _excited(base: BaseParameters, factors: Array, notes: list[str]) -> BasePara
         return base
     notes.append('not excited at all by this motion: '
                  + ', '.join(base.names[k] for k in still))
-    stay = [k for k in range(base.count) if k not in still]
+    return _only(base, [k for k in range(base.count) if k not in still])
+
+
+def _only(base: BaseParameters, stay: list[int]) -> BaseParameters:
     return replace(base, names=tuple(base.names[k] for k in stay),
                    expressions=tuple(base.expressions[k] for k in stay),
                    kept=tuple(base.kept[k] for k in stay), matrix=base.matrix[stay])

@@ -23,7 +23,7 @@ class Validation:
         The same over all joints.
     rms, largest : ndarray, shape (n,)
         Root mean square and largest error against the raw torque, N m or N.
-    relative_error_filtered, total_filtered
+    relative_error_filtered, total_filtered, rms_filtered
         Against torques through the parallel filter, on the samples that the fit would use.
     nominal, nominal_total
         Raw error of the description's own model.
@@ -44,6 +44,7 @@ class Validation:
     largest: Array
     relative_error_filtered: Array
     total_filtered: float
+    rms_filtered: Array
     nominal: Array
     nominal_total: float
     gravity_only: float
@@ -101,8 +102,9 @@ def validate_on(observations: Observations, theta: Array) -> Validation:
     return Validation(
         tuple(names), relative, overall, np.sqrt((wrong**2).mean(axis=0)),
         np.abs(wrong).max(axis=0), _share(filtered_wrong, filtered),
-        filtered_overall, _share(explained - nominal, total),
-        nominal_overall, gravity_overall, verdict, reasons,
+        filtered_overall, np.sqrt((filtered_wrong**2).sum(axis=0) / np.maximum(
+            np.concatenate([b.used for b in blocks]).sum(axis=0), 1)),
+        _share(explained - nominal, total), nominal_overall, gravity_overall, verdict, reasons,
         [segment.t for segment in observations.segments], measured, predicted)
 
 

@@ -1,0 +1,86 @@
+"""Control laws: pure functions of dynamics, state and reference; shape (n,) all, N m or N.
+
+Kolyubin ch. 3 and 5.1. None of them limits or remembers anything: limits are `saturate`'s, time is
+the caller's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from robodyn_ros.description import Array
+from robodyn_ros.dynamics import Dynamics
+from robodyn_ros.errors import ShapeError, ValueRangeError
+
+
+@dataclass(frozen=True, eq=False)
+class Gains:
+    """Proportional and derivative gains.
+
+    Attributes
+    ----------
+    kp : ndarray, shape (n,)
+        N m/rad or N/m; 1/s^2 for `computed_torque`.
+    kd : ndarray, shape (n,)
+        N m s/rad or N s/m; 1/s for `computed_torque`.
+    """
+
+    kp: Array
+    kd: Array
+
+    @classmethod
+    def of(cls, n: int, kp: ArrayLike, kd: ArrayLike) -> Gains:
+        """Make gains of numbers or lists.
+
+        Raises
+        ------
+        ShapeError, ValueRangeError
+            Not n numbers; negative or not finite.
+        """
+        arrays = []
+        for name, values in (('kp', kp), ('kd', kd)):
+            array = np.asarray(values, np.float64)
+            if array.shape not in ((), (1,), (n,)):
+                raise ShapeError(name, f'shape {array.shape}', f'one number, or ({n},)')
+            array = np.broadcast_to(array, (n,)).copy()
+            if not (np.isfinite(array) & (array >= 0)).all():
+                raise ValueRangeError(name, array.tolist(), 'finite numbers >= 0')
+            arrays.append(array)
+        return cls(*arrays)
+
+
+def gravity_compensation(dynamics: Dynamics, q: Array, qd: Array, damping: Array) -> Array:
+    """``g(q) - damping qd``: the arm stays where it is put, and is led by hand."""
+    return dynamics.gravity(q) - damping * qd
+
+
+def pd(q: Array, qd: Array, q_r: Array, qd_r: Array, gains: Gains) -> Array:
+    """``kp (q_r - q) + kd (qd_r - qd)``: no model."""
+    return gains.kp * (q_r - q) + gains.kd * (qd_r - qd)
+
+
+def feedforward_pd(dynamics: Dynamics, q: Array, qd: Array, q_r: Array, qd_r: Array,
+                   qdd_r: Array, gains: Gains) -> Array:
+    """Inverse dynamics of the reference, and PD: the model never sees a measurement."""
+    return dynamics.inverse_dynamics(q_r, qd_r, qdd_r) + pd(q, qd, q_r, qd_r, gains)
+
+
+def feedforward_gravity(dynamics: Dynamics, q: Array, qd: Array, q_r: Array, qd_r: Array,
+                        qdd_r: Array, gains: Gains) -> Array:
+    """As `feedforward_pd`, with gravity where the arm is instead of where it should be."""
+    return (feedforward_pd(dynamics, q, qd, q_r, qd_r, qdd_r, gains)
+            + dynamics.gravity(q) - dynamics.gravity(q_r))
+
+
+def computed_torque(dynamics: Dynamics, q: Array, qd: Array, q_r: Array, qd_r: Array,
+                    qdd_r: Array, gains: Gains) -> Array:
+    """``M (qdd_r + kd e' + kp e) + c + g + friction`` at the measured state: the error is linear.
+
+    Friction is that of the reference's velocity, whose sign no noise turns.
+    """
+    acceleration = qdd_r + gains.kd * (qd_r - qd) + gains.kp * (q_r - q)
+    return (dynamics.inverse_dynamics(q, qd, acceleration) - dynamics.friction(qd)
+            + dynamics.friction(qd_r))

@@ -1,0 +1,283 @@
+"""`Simulation`: a robot in MuJoCo, in lock-step: torques in, measured joint states out."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from robodyn_ros.building import build_model
+from robodyn_ros.description import Array
+from robodyn_ros.errors import RobodynError, ShapeError, ValueRangeError
+from robodyn_ros.model import Model
+from robodyn_ros.simulation.truth import perturbed_urdf
+from robodyn_ros.urdf import parse_urdf
+
+MAX_SPEED = 1e4  # rad/s or m/s: beyond, the simulation has diverged
+
+
+class SimulationError(RobodynError):
+    """The simulation cannot go on."""
+
+
+@dataclass(frozen=True)
+class Sensors:
+    """What stands between the true state and the measured one.
+
+    Attributes
+    ----------
+    position_noise, velocity_noise, effort_noise : float or sequence of float
+        Standard deviation, rad or m, and per s; N m or N.
+    position_step : float or sequence of float
+        Resolution of the encoders, rad or m; velocities are not quantised.
+    delay : float
+        s, until a measurement arrives.
+    dropped : float
+        Probability that a measurement is lost.
+    seed : int
+        Of all that is random.
+    """
+
+    position_noise: Any = 0.0
+    velocity_noise: Any = 0.0
+    effort_noise: Any = 0.0
+    position_step: Any = 0.0
+    delay: float = 0.0
+    dropped: float = 0.0
+    seed: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Measurement:
+    """A measured state; shape (n,) each, joints as in `Simulation.joint_names`."""
+
+    time: float
+    position: Array
+    velocity: Array
+    effort: Array
+
+
+class Simulation:
+    """A robot on a fixed base under gravity, driven by joint torques.
+
+    Parameters
+    ----------
+    urdf : str or bytes
+        URDF text of the nominal robot.
+    truth : mapping, str or Path, optional
+        Where the true robot differs, see `perturbed_urdf`.
+    timestep : float
+        s, of the physics.
+    gravity : array-like, shape (3,)
+        m/s^2 in the root frame.
+    sensors : Sensors
+        What measurements suffer.
+    limit_efforts : bool
+        Clip commands to the URDF's effort limits, as a drive does.
+
+    Notes
+    -----
+    The engine reads the URDF with its own parser and has its own equations of motion: rigid
+    bodies, armature, damping, Coulomb friction, joint limits. There is no contact.
+    """
+
+    def __init__(self, urdf: str | bytes, *, truth: Mapping[str, Any] | str | Path | None = None,
+                 timestep: float = 0.001, gravity: ArrayLike = (0.0, 0.0, -9.80665),
+                 sensors: Sensors | None = None, limit_efforts: bool = True):
+        import mujoco
+
+        if not 1e-5 <= timestep <= 0.1:
+            raise ValueRangeError('timestep', timestep, '1e-5 to 0.1 s')
+        self._mujoco = mujoco
+        text = perturbed_urdf(urdf, truth)
+        self.true_model: Model = build_model(parse_urdf(text), gravity=gravity)
+        self.joint_names = self.true_model.joint_names
+        self.sensors = sensors or Sensors()
+        if self.sensors.delay < 0 or not 0 <= self.sensors.dropped < 1:
+            raise ValueRangeError('delay, dropped', (self.sensors.delay, self.sensors.dropped),
+                                  'a delay >= 0 s, a probability below 1')
+        self._limits = self.true_model.effort_limit if limit_efforts else np.full(
+            self.n, np.inf)
+        self._engine = self._compile(text, timestep, np.asarray(gravity, np.float64))
+        self._state = mujoco.MjData(self._engine)
+        ids = [mujoco.mj_name2id(self._engine, mujoco.mjtObj.mjOBJ_JOINT, name)
+               for name in self.joint_names]
+        self._q = self._engine.jnt_qposadr[ids]
+        self._v = self._engine.jnt_dofadr[ids]
+        self._mimics = self._find_mimics()
+        self.reset()
+
+    @property
+    def n(self) -> int:
+        """Joints that move on their own."""
+        return len(self.joint_names)
+
+    @property
+    def time(self) -> float:
+        """Simulated time, s."""
+        return float(self._state.time)
+
+    @property
+    def timestep(self) -> float:
+        """Of the physics, s."""
+        return float(self._engine.opt.timestep)
+
+    @property
+    def position(self) -> Array:
+        """True joint positions, rad or m."""
+        return np.array(self._state.qpos[self._q])
+
+    @property
+    def velocity(self) -> Array:
+        """True joint velocities."""
+        return np.array(self._state.qvel[self._v])
+
+    @property
+    def effort(self) -> Array:
+        """Torques that act, after the limits, N m or N."""
+        return self._effort.copy()
+
+    def reset(self, position: ArrayLike | None = None, velocity: ArrayLike | None = None) -> None:
+        """Begin again at time 0, at a state; default: zero, within the joint range."""
+        model = self.true_model
+        start = np.clip(0.0, model.lower, model.upper) if position is None else self._array(
+            'position', position)
+        speed = np.zeros(self.n) if velocity is None else self._array('velocity', velocity)
+        self._mujoco.mj_resetData(self._engine, self._state)
+        self._state.qpos[self._q], self._state.qvel[self._v] = start, speed
+        for place, of, factor, offset in self._mimics:
+            self._state.qpos[place] = factor * self._state.qpos[of] + offset
+        self._effort = np.zeros(self.n)
+        self._random = np.random.default_rng(self.sensors.seed)
+        self._late: deque[Measurement] = deque()
+        self._mujoco.mj_forward(self._engine, self._state)
+
+    def step(self, torque: ArrayLike, steps: int = 1) -> None:
+        """Advance the physics under constant torques.
+
+        Parameters
+        ----------
+        torque : array-like, shape (n,)
+            N m or N; what is not finite is refused.
+        steps : int
+            How many time steps.
+
+        Raises
+        ------
+        ShapeError, ValueRangeError
+            Torques of another shape, or not finite: nothing moves.
+        SimulationError
+            The motion has diverged.
+        """
+        command = self._array('torque', torque)
+        self._effort = np.clip(command, -self._limits, self._limits)
+        self._state.qfrc_applied[self._v] = self._effort
+        for _ in range(steps):
+            self._mujoco.mj_step(self._engine, self._state)
+        speed = np.abs(self._state.qvel).max(initial=0.0)
+        if not np.isfinite(speed) or speed > MAX_SPEED or self._state.warning[
+                self._mujoco.mjtWarning.mjWARN_BADQACC].number:
+            raise SimulationError(f'the motion has diverged at {self.time:.4g} s: check torques, '
+                                  'time step and inertias')
+
+    def measure(self) -> Measurement | None:
+        """Take a measurement now; return what arrives now, None where nothing does."""
+        sensors, random = self.sensors, self._random
+        position = self.position + random.normal(size=self.n) * sensors.position_noise
+        resolution = np.broadcast_to(np.asarray(sensors.position_step, np.float64), (self.n,))
+        rough = resolution > 0
+        position[rough] = np.round(position[rough] / resolution[rough]) * resolution[rough]
+        velocity = self.velocity + random.normal(size=self.n) * sensors.velocity_noise
+        effort = self._effort + random.normal(size=self.n) * sensors.effort_noise
+        if random.random() >= sensors.dropped:
+            self._late.append(Measurement(self.time, position, velocity, effort))
+        arrived = None
+        while self._late and self._late[0].time <= self.time - sensors.delay + 1e-12:
+            arrived = self._late.popleft()
+        return arrived
+
+    def attach(self, link: str, mass: float, com: ArrayLike = (0.0, 0.0, 0.0)) -> None:
+        """Fix a point mass to a link while running (kg; m in the link's frame); 0 takes it off."""
+        frame = self.true_model.link_frame(link)
+        if not (np.isfinite(mass) and mass >= 0):
+            raise ValueRangeError('mass', mass, 'a finite mass >= 0 kg')
+        if frame.body < 0:
+            return
+        mujoco, engine = self._mujoco, self._engine
+        joint = self.true_model.body_joints[frame.body]
+        body = engine.jnt_bodyid[mujoco.mj_name2id(engine, mujoco.mjtObj.mjOBJ_JOINT, joint)]
+        if not hasattr(self, '_bare'):
+            self._bare = (engine.body_mass.copy(), engine.body_ipos.copy(),
+                          engine.body_iquat.copy(), engine.body_inertia.copy())
+        mass0, com0, quat0, moments0 = (array[body] for array in self._bare)
+        point = frame.rotation @ np.asarray(com, np.float64) + frame.translation
+        flat = np.zeros(9)
+        mujoco.mju_quat2Mat(flat, quat0)
+        axes = flat.reshape(3, 3)
+        total = mass0 + mass
+        centre = (mass0 * com0 + mass * point) / total
+        tensor = axes * moments0 @ axes.T
+        for m, p in ((mass0, com0), (mass, point)):
+            d = p - centre
+            tensor = tensor + m * (d @ d * np.eye(3) - np.outer(d, d))
+        moments, vectors = np.linalg.eigh(tensor)
+        vectors[:, 0] *= np.sign(np.linalg.det(vectors))
+        quat = np.zeros(4)
+        mujoco.mju_mat2Quat(quat, vectors.ravel())
+        engine.body_mass[body], engine.body_ipos[body] = total, centre
+        engine.body_inertia[body], engine.body_iquat[body] = moments, quat
+        mujoco.mj_setConst(engine, mujoco.MjData(engine))
+        mujoco.mj_forward(engine, self._state)
+
+    def _array(self, name: str, values: ArrayLike) -> Array:
+        array = np.asarray(values, np.float64)
+        if array.shape != (self.n,):
+            raise ShapeError(name, f'shape {array.shape}', f'({self.n},)')
+        if not np.isfinite(array).all():
+            joint = self.joint_names[int(np.argmin(np.isfinite(array)))]
+            raise ValueRangeError(f'{name} of {joint}', array.tolist(), 'finite numbers')
+        return array
+
+    def _compile(self, text: str, timestep: float, gravity: Array) -> Any:
+        mujoco = self._mujoco
+        try:
+            spec = mujoco.MjSpec.from_string(text)
+            spec.compiler.fusestatic = False
+            spec.compiler.balanceinertia = False
+            spec.option.timestep = timestep
+            spec.option.gravity = gravity
+            spec.option.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST
+            model = self.true_model
+            armature = dict(zip(model.body_joints, model.armature, strict=True))
+            for joint in spec.joints:
+                joint.armature = float(armature.get(joint.name, 0.0))
+            for i, name in enumerate(model.body_joints):
+                place = int(np.flatnonzero(model.row[i])[0])
+                if name not in model.joint_names:
+                    equality = spec.add_equality()
+                    equality.type = mujoco.mjtEq.mjEQ_JOINT
+                    equality.name1, equality.name2 = name, model.joint_names[place]
+                    equality.data[:2] = model.offset[i], model.row[i, place]
+            return spec.compile()
+        except (ValueError, mujoco.FatalError) as error:
+            raise SimulationError(f'the engine cannot read this robot: {error}') from None
+
+    def _find_mimics(self) -> list[tuple[int, int, float, float]]:
+        """(position, of which, factor, offset) of every joint that follows another."""
+        model, mujoco = self.true_model, self._mujoco
+        found = []
+        for i, name in enumerate(model.body_joints):
+            if name in model.joint_names:
+                continue
+            place = int(np.flatnonzero(model.row[i])[0])
+            joint = mujoco.mj_name2id(self._engine, mujoco.mjtObj.mjOBJ_JOINT, name)
+            found.append((int(self._engine.jnt_qposadr[joint]), int(self._q[place]),
+                          float(model.row[i, place]), float(model.offset[i])))
+        return found
+
+
