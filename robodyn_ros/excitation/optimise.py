@@ -25,8 +25,8 @@ FRICTION_WIDTH = 0.02  # rad/s or m/s, of sign(s) while optimising
 SIGN_WIDTH = 0.05  # of a joint's velocity limit, in the observation matrix
 SAMPLES_PER_HARMONIC = 30  # of the criterion
 FINE_PER_HARMONIC = 80  # of the limits
-TRIES = 12  # random motions for each start
-FIRST_ROUND = 40  # iterations of every start; the best goes on
+TRIES = 6  # random motions for each start
+FIRST_ROUND = 15  # iterations of every start; the best goes on
 RESERVE = 2e-3  # of each limit, for what happens between the optimiser's samples
 TAKEN_BACK = (0.0, 0.001, 0.002, 0.005, 0.01, 0.02)  # of the amplitude, where needed
 REPAIRS, REPAIR_SECONDS = 4, 5.0  # with more in reserve, where that does not do
@@ -77,7 +77,7 @@ class Plan:
     noise: Any = None
     mean_torque: Mapping[str, float] = field(default_factory=dict)
     condition_goal: float = 35.0
-    starts: int = 4
+    starts: int = 3
     budget: float = 60.0
     seed: int = 0
 
