@@ -31,5 +31,6 @@ setup(
         'robodyn = robodyn_ros.cli:main',
         'dynamics = robodyn_ros.nodes.dynamics:main',
         'feedforward = robodyn_ros.nodes.feedforward:main',
+        'simulator = robodyn_ros.nodes.simulator:main',
     ]},
 )

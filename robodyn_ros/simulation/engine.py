@@ -256,6 +256,9 @@ class Simulation:
             armature = dict(zip(model.body_joints, model.armature, strict=True))
             for joint in spec.joints:
                 joint.armature = float(armature.get(joint.name, 0.0))
+                # dry friction that hardly creeps: the engine's usual one is soft
+                joint.solref_friction = [4 * timestep, 1.0]
+                joint.solimp_friction = [0.9999, 0.9999, 0.001, 0.5, 2.0]
             for i, name in enumerate(model.body_joints):
                 place = int(np.flatnonzero(model.row[i])[0])
                 if name not in model.joint_names:

@@ -1,0 +1,229 @@
+"""The node `simulator`: the embedded engine as a robot on topics, in real time or in lock-step."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any
+
+import numpy as np
+from diagnostic_msgs.msg import DiagnosticStatus
+from rclpy.lifecycle import LifecycleState, TransitionCallbackReturn
+from rosgraph_msgs.msg import Clock
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Float64, Float64MultiArray
+from std_srvs.srv import SetBool, Trigger
+
+from robodyn_ros.errors import RobodynError
+from robodyn_ros.nodes.base import DynamicsNode, run
+from robodyn_ros.nodes.model_keeper import Running
+from robodyn_ros.nodes.parameters import declare
+from robodyn_ros.simulation import Sensors, Simulation, SimulationError
+
+
+class Simulator(DynamicsNode):
+    """Torques in, measured joint states out.
+
+    In real time the physics keeps up with the wall clock, ``rate`` cycles a second; torques count
+    for ``command_timeout`` seconds, then they are zero. In lock-step each vector of torques, or
+    call of ``~/step``, advances one cycle: the same commands give the same motion.
+    """
+
+    def __init__(self, **options: Any):
+        self._lock = threading.Lock()
+        self._simulation: Simulation | None = None
+        self._command = np.zeros(0)
+        self._commanded = 0.0
+        self._held = False
+        super().__init__('simulator', **options)
+
+    def declare_parameters_of_node(self) -> None:
+        """Declare the node's own parameters."""
+        fixed: dict[str, Any] = {'read_only': True}
+        declare(self, 'rate', 1000.0, 'cycles a second: joint states out, torques in, Hz',
+                range_=(1.0, 5000.0), **fixed)
+        declare(self, 'timestep', 0.001, 'of the physics, s; at most one cycle',
+                range_=(1e-5, 0.1), **fixed)
+        declare(self, 'lock_step', False, 'advance only with commands and ~/step', **fixed)
+        declare(self, 'truth_file', '', 'YAML that says where the true robot differs', **fixed)
+        declare(self, 'start_position', [0.0], 'joint positions at the start, rad or m; one '
+                'number: all of them', **fixed)
+        declare(self, 'command_timeout', 0.1, 's, after which torques count as zero (real time)',
+                range_=(0.001, 10.0))
+        for name, description in (
+                ('position_noise', 'standard deviation of positions, rad or m'),
+                ('velocity_noise', 'of velocities, rad/s or m/s'),
+                ('effort_noise', 'of efforts, N m or N'),
+                ('position_step', 'resolution of the encoders, rad or m'),
+                ('delay', 's until a state is published'),
+                ('dropped', 'probability that a state is lost')):
+            declare(self, name, 0.0, description, range_=(0.0, 1000.0), **fixed)
+        declare(self, 'seed', 0, 'of all that is random', **fixed)
+
+    def set_up(self) -> None:
+        """Create publishers, subscriptions and services; begin to pace."""
+        make = self.create_publisher, self.destroy_publisher
+        self._states = self.keep(*make, JointState, 'joint_states', 10)
+        self._clock_topic = self.keep(*make, Clock, '/clock', 10)
+        serve = self.create_service, self.destroy_service
+        self.keep(*serve, SetBool, '~/pause', self._on_pause)
+        self.keep(*serve, Trigger, '~/reset', self._on_reset)
+        self.keep(*serve, Trigger, '~/step', self._on_step)
+        self.listen((Float64MultiArray, '~/commands', self._on_commands, 10),
+                    (JointState, '~/torque', self._on_torque, 10))
+        if not self.get_parameter('lock_step').value:
+            self.pace(self._tick, self.get_parameter('rate').value)
+
+    def on_model(self, running: Running) -> None:
+        """Put the robot into the engine; each of its joints gets a topic of its own."""
+        value = {name: self.get_parameter(name).value for name in (
+            'position_noise', 'velocity_noise', 'effort_noise', 'position_step', 'delay',
+            'dropped', 'seed')}
+        try:
+            simulation = Simulation(
+                running.text, truth=self.get_parameter('truth_file').value or None,
+                timestep=self.get_parameter('timestep').value, gravity=running.model.gravity,
+                sensors=Sensors(**value))
+            simulation.reset(self._start(simulation))
+        except RobodynError as error:
+            self.report('error', f'the robot is not simulated: {error}')
+            return
+        with self._lock:
+            known = self._simulation
+            self._simulation, self._command = simulation, np.zeros(simulation.n)
+        if known is None or known.joint_names != simulation.joint_names:
+            for place, joint in enumerate(simulation.joint_names):
+                topic = f'/model/{running.model.name}/joint/{joint}/cmd_force'
+                self.keep(self.create_subscription, self.destroy_subscription, Float64, topic,
+                          lambda message, place=place: self._on_force(place, message), 10)
+
+    def _start(self, simulation: Simulation) -> Any:
+        start = self.get_parameter('start_position').value
+        model = simulation.true_model
+        if len(start) == 1:
+            return np.clip(np.full(simulation.n, start[0]), model.lower, model.upper)
+        return start
+
+    def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Begin; torques from before do not count."""
+        self._commanded = 0.0
+        return super().on_activate(state)
+
+    def level(self) -> tuple[bytes, str]:
+        """Diagnostic level and message."""
+        if self._simulation is None:
+            return super().level()
+        return DiagnosticStatus.OK, f'{"paused" if self._held else "running"} at ' \
+                                    f'{self._simulation.time:.3f} s'
+
+    # commands -------------------------------------------------------------------------------
+
+    def _on_commands(self, message: Float64MultiArray) -> None:
+        simulation = self._simulation
+        if simulation is None:
+            return
+        self._take(np.array(message.data, np.float64), simulation, 'commands')
+
+    def _on_torque(self, message: JointState) -> None:
+        simulation = self._simulation
+        if simulation is None:
+            return
+        given = dict(zip(message.name, message.effort, strict=False))
+        if any(joint not in given for joint in simulation.joint_names):
+            missing = next(j for j in simulation.joint_names if j not in given)
+            self.warn('command_refused', f'torque of {missing!r} is missing')
+            return
+        self._take(np.array([given[joint] for joint in simulation.joint_names]), simulation,
+                   'torque')
+
+    def _on_force(self, place: int, message: Float64) -> None:
+        simulation = self._simulation
+        if simulation is None or place >= simulation.n:
+            return
+        torque = self._command.copy()
+        torque[place] = message.data
+        self._take(torque, simulation, simulation.joint_names[place], cycle=False)
+
+    def _take(self, torque: Any, simulation: Simulation, what: str, cycle: bool = True) -> None:
+        if torque.shape != (simulation.n,) or not np.isfinite(torque).all():
+            self.warn('command_refused', f'{what} refused: {torque.tolist()}; valid: '
+                      f'{simulation.n} finite numbers')
+            return
+        with self._lock:
+            self._command, self._commanded = torque, time.monotonic()
+        if cycle and self.get_parameter('lock_step').value and self.active and not self._held:
+            self._cycle(torque)
+
+    # time -----------------------------------------------------------------------------------
+
+    def _tick(self) -> None:
+        if not self.active or self._held or self._simulation is None:
+            return
+        late = time.monotonic() - self._commanded > self.get_parameter('command_timeout').value
+        self._cycle(np.zeros_like(self._command) if late else self._command)
+
+    def _cycle(self, torque: Any) -> None:
+        """Advance one cycle and publish what is measured."""
+        with self._lock:
+            simulation = self._simulation
+            if simulation is None or len(torque) != simulation.n:
+                return
+            steps = max(1, round(1 / (self.get_parameter('rate').value * simulation.timestep)))
+            try:
+                simulation.step(torque, steps)
+            except SimulationError as error:
+                self._held = True
+                self.report('error', f'{error}; paused: ~/reset begins again')
+                return
+            measured = simulation.measure()
+            now = simulation.time
+        clock = Clock()
+        clock.clock.sec, clock.clock.nanosec = _stamp(now)
+        self._clock_topic.publish(clock)
+        if measured is None:
+            return
+        message = JointState(name=list(simulation.joint_names),
+                             position=measured.position.tolist(),
+                             velocity=measured.velocity.tolist(),
+                             effort=measured.effort.tolist())
+        message.header.stamp.sec, message.header.stamp.nanosec = _stamp(measured.time)
+        self._states.publish(message)
+
+    def _on_pause(self, request: SetBool.Request, response: SetBool.Response) -> SetBool.Response:
+        self._held = request.data
+        response.success, response.message = True, 'paused' if request.data else 'running'
+        return response
+
+    def _on_reset(self, request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+        simulation = self._simulation
+        if simulation is None:
+            response.message = 'there is no robot yet'
+            return response
+        with self._lock:
+            simulation.reset(self._start(simulation))
+            self._command, self._commanded = np.zeros(simulation.n), 0.0
+        self._held = False
+        response.success, response.message = True, 'at the start'
+        return response
+
+    def _on_step(self, request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+        simulation = self._simulation
+        if simulation is None or not self.active:
+            response.message = 'there is no robot yet' if simulation is None else 'not active'
+            return response
+        self._cycle(self._command)
+        response.success, response.message = True, f'{simulation.time:.6f} s'
+        return response
+
+
+def _stamp(seconds: float) -> tuple[int, int]:
+    return divmod(round(seconds * 1e9), 1_000_000_000)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the node."""
+    run(Simulator, arguments)
+
+
+if __name__ == '__main__':
+    main()

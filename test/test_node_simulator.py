@@ -1,0 +1,148 @@
+"""The node `simulator`, a real process, on real topics."""
+
+import time
+
+import numpy as np
+import pytest
+
+rclpy = pytest.importorskip('rclpy', reason='ROS 2 is not set up')
+from robots import PANDA_URDF, planar_2r  # noqa: E402
+from rosgraph_msgs.msg import Clock  # noqa: E402
+from sensor_msgs.msg import JointState  # noqa: E402
+from std_msgs.msg import Float64, Float64MultiArray  # noqa: E402
+from std_srvs.srv import SetBool, Trigger  # noqa: E402
+from synthetic import LWR4  # noqa: E402
+
+import robodyn_ros as rd  # noqa: E402
+from robodyn_ros.control import Gains, computed_torque  # noqa: E402
+from robodyn_ros.nodes.processes import NodeProcess  # noqa: E402
+from robodyn_ros.simulation import Simulation  # noqa: E402
+
+PLANAR = rd.load_model(LWR4.parent / 'planar_2r.urdf.xacro').description.urdf
+
+
+def simulator(*parameters):
+    arguments = [word for entry in parameters for word in ('-p', entry)]
+    return NodeProcess('simulator', '--ros-args', *arguments)
+
+
+def started(world, text):
+    world.describe(text)
+    world.wait(lambda: ' s' in world.diagnostics.get('simulator', {}).get('message', ''),
+               'a simulated robot')
+
+
+def stamp(message):
+    return message.header.stamp.sec + message.header.stamp.nanosec * 1e-9
+
+
+def test_real_time_without_commands_it_falls(world):
+    with simulator('rate:=200.0') as process:
+        started(world, PLANAR)
+        states = world.collect(JointState, 'joint_states')
+        clocks = world.collect(Clock, '/clock')
+        world.spin(2.0)
+        assert 300 < len(states) < 460 and len(clocks) > 300
+        assert states[-1].name == ['joint1', 'joint2'] and not any(states[-1].effort)
+        steps = np.diff([stamp(m) for m in states])
+        np.testing.assert_allclose(steps, 0.005, atol=1e-9)
+        assert states[-1].position[0] < -0.2  # it hangs down from the stretched pose
+        assert process.exit_code is None
+
+
+def test_lock_step_repeats_and_equals_the_engine(world):
+    torques = np.random.default_rng(0).normal(size=(40, 2)) * 5
+    with simulator('rate:=500.0', 'lock_step:=true', 'start_position:=[0.2, -0.3]'):
+        started(world, PLANAR)
+        states = world.collect(JointState, 'joint_states')
+        ends = []
+        for _ in range(2):
+            assert world.call(Trigger, 'simulator/reset', Trigger.Request()).success
+            states.clear()
+            for k, torque in enumerate(torques):
+                world.publish(Float64MultiArray, 'simulator/commands',
+                              Float64MultiArray(data=torque.tolist()))
+                world.wait(lambda k=k: len(states) > k, f'state {k}')
+            ends.append([m.position for m in states])
+        np.testing.assert_array_equal(*ends)
+        engine = Simulation(PLANAR)
+        engine.reset([0.2, -0.3])
+        for torque in torques:
+            engine.step(torque, 2)
+        np.testing.assert_allclose(ends[0][-1], engine.position, atol=1e-12)
+        before = len(states)
+        assert world.call(Trigger, 'simulator/step', Trigger.Request()).success
+        world.wait(lambda: len(states) == before + 1, 'one step more')
+
+
+def test_closed_loop_holds_and_a_dead_controller_means_zero(world):
+    model = rd.load_model(PLANAR)
+    dynamics = rd.Dynamics(model)
+    target = np.array([0.4, -0.7])
+    with simulator('rate:=500.0', 'command_timeout:=0.2', 'start_position:=[0.3, -0.5]'):
+        started(world, PLANAR)
+        states = world.collect(JointState, 'joint_states')
+        gains = Gains.of(2, 100.0, 20.0)
+        world.publish(Float64MultiArray, 'simulator/commands',
+                      Float64MultiArray(data=dynamics.gravity([0.3, -0.5]).tolist()))
+        assert world.call(Trigger, 'simulator/reset', Trigger.Request()).success
+        end, publisher = time.monotonic() + 3.0, world._publishers['simulator/commands']
+        while time.monotonic() < end:
+            world.executor.spin_once(timeout_sec=0.0)
+            if states:
+                q, qd = np.array(states[-1].position), np.array(states[-1].velocity)
+                publisher.publish(Float64MultiArray(data=computed_torque(
+                    dynamics, q, qd, target, np.zeros(2), np.zeros(2), gains).tolist()))
+            time.sleep(0.001)
+        np.testing.assert_allclose(states[-1].position, target, atol=2e-2)
+        assert any(states[-1].effort)
+        world.spin(0.8)  # the controller is gone
+        assert not any(states[-1].effort)
+
+
+def test_bad_commands_are_refused_and_named_joints_may_be_shuffled(world):
+    with simulator('rate:=100.0', 'lock_step:=true') as process:
+        started(world, PLANAR)
+        states = world.collect(JointState, 'joint_states')
+        for data in ([np.nan, 0.0], [1.0], [1.0, np.inf]):
+            world.publish(Float64MultiArray, 'simulator/commands', Float64MultiArray(data=data))
+        world.publish(JointState, 'simulator/torque', JointState(name=['joint1'], effort=[1.0]))
+        world.wait(lambda: world.count('simulator', 'command_refused') == 4, 'refusals')
+        assert not states and process.exit_code is None
+        world.publish(JointState, 'simulator/torque',
+                      JointState(name=['led', 'joint2', 'joint1'], effort=[9.0, 2.0, 1.0]))
+        world.wait(lambda: states, 'a state')
+        assert list(states[0].effort) == [1.0, 2.0]
+        world.publish(Float64, '/model/planar_2r/joint/joint2/cmd_force', Float64(data=3.0))
+        world.spin(0.3)
+        assert world.call(Trigger, 'simulator/step', Trigger.Request()).success
+        world.wait(lambda: len(states) == 2, 'a step')
+        assert list(states[1].effort) == [1.0, 3.0]
+
+
+def test_pause_truth_and_a_robot_that_cannot_be(world, tmp_path):
+    truth = tmp_path / 'truth.yaml'
+    truth.write_text('joints: {joint1: {friction: 60.0}, joint2: {friction: 60.0}}')
+    with simulator('rate:=100.0', f'truth_file:={truth}') as process:
+        started(world, PLANAR)
+        states = world.collect(JointState, 'joint_states')
+        world.spin(0.6)
+        assert np.abs(states[-1].position).max() < 1e-2  # its friction holds it
+        assert world.call(SetBool, 'simulator/pause', SetBool.Request(data=True)).success
+        world.spin(0.3)
+        paused = len(states)
+        world.spin(0.5)
+        assert len(states) == paused
+        lines = world.logged()
+        world.describe(planar_2r())  # it has no joint1: the truth does not fit
+        world.wait(lambda: any('is not simulated' in line.msg for line in list(lines)), 'why not')
+        assert process.exit_code is None
+
+
+def test_the_panda_with_its_mimic_finger(world):
+    with simulator('rate:=200.0', 'lock_step:=true'):
+        started(world, PANDA_URDF.read_text())
+        states = world.collect(JointState, 'joint_states')
+        assert world.call(Trigger, 'simulator/step', Trigger.Request()).success
+        world.wait(lambda: states, 'a state')
+        assert len(states[0].name) == 8 and states[0].name[-1] == 'panda_finger_joint1'
