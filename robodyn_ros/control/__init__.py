@@ -2,6 +2,7 @@
 
 from robodyn_ros.control.laws import (
     Gains,
+    automatic_gains,
     computed_torque,
     feedforward_gravity,
     feedforward_pd,
@@ -10,6 +11,8 @@ from robodyn_ros.control.laws import (
 )
 from robodyn_ros.control.motion import SmoothMotion
 from robodyn_ros.control.reference import Reference, saturate
+from robodyn_ros.control.supervisor import LAWS, Command, Supervisor, Tuning
 
-__all__ = ['Gains', 'Reference', 'SmoothMotion', 'computed_torque', 'feedforward_gravity',
-           'feedforward_pd', 'gravity_compensation', 'pd', 'saturate']
+__all__ = ['LAWS', 'Command', 'Gains', 'Reference', 'SmoothMotion', 'Supervisor', 'Tuning',
+           'automatic_gains', 'computed_torque', 'feedforward_gravity', 'feedforward_pd',
+           'gravity_compensation', 'pd', 'saturate']

@@ -52,6 +52,31 @@ class Gains:
         return cls(*arrays)
 
 
+def automatic_gains(dynamics: Dynamics, frequency: float = 10.0, poses: int = 256) -> Gains:
+    """Gains that no joint's least inertia in its range turns unstable at some hundred hertz.
+
+    Parameters
+    ----------
+    dynamics : Dynamics
+        Of the robot.
+    frequency : float
+        rad/s, of each joint alone where its inertia is least; critically damped.
+    poses : int
+        At how many poses in the joint range the least is sought; the same ones every time.
+
+    Returns
+    -------
+    Gains
+        ``kp = frequency^2 m``, ``kd = 2 frequency m`` with the least diagonal entries m of M.
+    """
+    model = dynamics.model
+    lower = np.where(np.isfinite(model.lower), model.lower, -np.pi)
+    upper = np.where(np.isfinite(model.upper), model.upper, np.pi)
+    q = np.random.default_rng(0).uniform(lower, upper, (poses, model.n))
+    least = np.diagonal(dynamics.mass_matrix(q), axis1=1, axis2=2).min(axis=0)
+    return Gains(frequency**2 * least, 2 * frequency * least)
+
+
 def gravity_compensation(dynamics: Dynamics, q: Array, qd: Array, damping: Array) -> Array:
     """``g(q) - damping qd``: the arm stays where it is put, and is led by hand."""
     return dynamics.gravity(q) - damping * qd

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import threading
 from collections import Counter
 from collections.abc import Callable
@@ -15,6 +16,7 @@ from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
 from rclpy.parameter import Parameter
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
+from rclpy.signals import SignalHandlerOptions
 from rclpy.task import Future
 from std_msgs.msg import String
 
@@ -71,6 +73,9 @@ class DynamicsNode(LifecycleNode):
     def on_model(self, running: Running) -> None:
         """Follow a new model; called on the thread that built it."""
 
+    def farewell(self) -> None:
+        """Say what must be said before the node ends; the topics still work."""
+
     def take_parameters(self, changes: dict[str, Any]) -> str | None:
         """Take changed parameters; return why not, or None."""
         return None
@@ -110,10 +115,14 @@ class DynamicsNode(LifecycleNode):
 
     def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Destroy the interfaces."""
+        self.end()
+        return TransitionCallbackReturn.SUCCESS
+
+    def end(self) -> None:
+        """Stop all threads and destroy the interfaces."""
         self.active = False
         while self._made:
             self._made.pop()()
-        return TransitionCallbackReturn.SUCCESS
 
     def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Stop for good."""
@@ -269,16 +278,23 @@ class DynamicsNode(LifecycleNode):
 
 
 def run(make: Callable[[], DynamicsNode], arguments: list[str] | None = None) -> None:
-    """Initialise, make the node, start it, spin it."""
-    rclpy.init(args=arguments)
+    """Initialise, make the node, start it, spin it; it speaks its last words while it can."""
+    # rclpy's own handler would end the context first, and nothing could be published any more
+    rclpy.init(args=arguments, signal_handler_options=SignalHandlerOptions.NO)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         node = make()
         executor = SingleThreadedExecutor()
         executor.add_node(node)
-        if node.get_parameter('autostart').value:
-            if node.trigger_configure() == TransitionCallbackReturn.SUCCESS:
-                node.trigger_activate()
-        executor.spin()
+        try:
+            if node.get_parameter('autostart').value:
+                if node.trigger_configure() == TransitionCallbackReturn.SUCCESS:
+                    node.trigger_activate()
+            while rclpy.ok():
+                executor.spin_once(timeout_sec=0.2)
+        finally:
+            node.farewell()
+            node.end()
     except (KeyboardInterrupt, ExternalShutdownException):
         pass
     finally:

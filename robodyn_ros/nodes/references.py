@@ -52,6 +52,31 @@ def read_reference(message: JointTrajectory, model: Model) -> Reference:
     return Reference(times, *columns)
 
 
+def check_limits(reference: Reference, model: Model) -> None:
+    """Raise ValueRangeError where a point leaves the joint range or exceeds a velocity limit."""
+    slack = 1e-6
+    for what, values, lower, upper in (
+            ('position', reference.q, model.lower, model.upper),
+            ('velocity', reference.qd, -model.velocity_limit, model.velocity_limit)):
+        outside = (values < lower - slack) | (values > upper + slack)
+        if outside.any():
+            point, joint = np.argwhere(outside)[0]
+            raise ValueRangeError(
+                f'{what} of joint {model.joint_names[joint]!r} in point {point}',
+                f'{values[point, joint]:.4g}', f'{lower[joint]:.4g} to {upper[joint]:.4g}')
+
+
+def check_start(reference: Reference, time: float, q: Array, tolerance: float,
+                model: Model) -> None:
+    """Raise ValueRangeError where a reference is far from the robot at a time (s)."""
+    away = np.abs(reference.sample(time)[0] - q)
+    joint = int(np.argmax(away))
+    if not away[joint] <= tolerance:
+        raise ValueRangeError(
+            f'start of joint {model.joint_names[joint]!r}',
+            f'{away[joint]:.3g} from where it is', f'at most start_tolerance, {tolerance:g}')
+
+
 def with_effort(message: JointTrajectory, reference: Reference, dynamics: Dynamics,
                 ) -> tuple[JointTrajectory, Array]:
     """Return the same trajectory with the efforts of inverse dynamics, and which joints saturate.

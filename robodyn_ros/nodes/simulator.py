@@ -14,15 +14,18 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64, Float64MultiArray
 from std_srvs.srv import SetBool, Trigger
 
+from robodyn_interfaces.srv import SetPayload
 from robodyn_ros.errors import RobodynError
 from robodyn_ros.nodes.base import DynamicsNode, run
 from robodyn_ros.nodes.model_keeper import Running
 from robodyn_ros.nodes.parameters import declare
 from robodyn_ros.simulation import Sensors, Simulation, SimulationError
 
+MOST_CYCLES = 10_000  # without a state, in lock-step
+
 
 class Simulator(DynamicsNode):
-    """Torques in, measured joint states out.
+    """Torques in, measured joint states out; ~/set_payload loads the true robot.
 
     In real time the physics keeps up with the wall clock, ``rate`` cycles a second; torques count
     for ``command_timeout`` seconds, then they are zero. In lock-step each vector of torques, or
@@ -34,7 +37,9 @@ class Simulator(DynamicsNode):
         self._simulation: Simulation | None = None
         self._command = np.zeros(0)
         self._commanded = 0.0
+        self._fresh = False  # a command came since the last cycle
         self._held = False
+        self._viewer: Any = None
         super().__init__('simulator', **options)
 
     def declare_parameters_of_node(self) -> None:
@@ -46,8 +51,9 @@ class Simulator(DynamicsNode):
                 range_=(1e-5, 0.1), **fixed)
         declare(self, 'lock_step', False, 'advance only with commands and ~/step', **fixed)
         declare(self, 'truth_file', '', 'YAML that says where the true robot differs', **fixed)
-        declare(self, 'start_position', [0.0], 'joint positions at the start, rad or m; one '
-                'number: all of them', **fixed)
+        declare(self, 'viewer', False, "show the robot in the engine's window", **fixed)
+        declare(self, 'start_position', [0.0], 'joint positions at start and ~/reset, rad or m; '
+                'one number: all of them')
         declare(self, 'command_timeout', 0.1, 's, after which torques count as zero (real time)',
                 range_=(0.001, 10.0))
         for name, description in (
@@ -59,6 +65,15 @@ class Simulator(DynamicsNode):
                 ('dropped', 'probability that a state is lost')):
             declare(self, name, 0.0, description, range_=(0.0, 1000.0), **fixed)
         declare(self, 'seed', 0, 'of all that is random', **fixed)
+
+    def take_parameters(self, changes: dict[str, Any]) -> str | None:
+        """Take a start position that fits the robot."""
+        simulation = self._simulation
+        if 'start_position' in changes and simulation is not None and len(
+                changes['start_position']) not in (1, simulation.n):
+            return f'start_position has {len(changes["start_position"])} numbers; valid: 1, or ' \
+                   f'{simulation.n}: {", ".join(simulation.joint_names)}'
+        return None
 
     def set_up(self) -> None:
         """Create publishers, subscriptions and services; begin to pace."""
@@ -82,6 +97,7 @@ class Simulator(DynamicsNode):
         try:
             simulation = Simulation(
                 running.text, truth=self.get_parameter('truth_file').value or None,
+                motors=self.get_parameter('motors_file').value or None,
                 timestep=self.get_parameter('timestep').value, gravity=running.model.gravity,
                 sensors=Sensors(**value))
             simulation.reset(self._start(simulation))
@@ -96,6 +112,25 @@ class Simulator(DynamicsNode):
                 topic = f'/model/{running.model.name}/joint/{joint}/cmd_force'
                 self.keep(self.create_subscription, self.destroy_subscription, Float64, topic,
                           lambda message, place=place: self._on_force(place, message), 10)
+
+        if self.get_parameter('viewer').value:
+            self._show(simulation)
+
+    def _show(self, simulation: Simulation) -> None:
+        if self._viewer is not None:
+            self._viewer.close()
+            self._viewer = None
+        try:
+            self._viewer = simulation.show()
+        except Exception as error:  # no display, no OpenGL: the robot moves all the same
+            self.report('error', f'there is no window: {error}')
+            return
+        self.keep(self.create_timer, self.destroy_timer, 1 / 30, self._draw)
+
+    def _draw(self) -> None:
+        if self._viewer is not None and self._viewer.is_running():
+            with self._lock:
+                self._viewer.sync()
 
     def _start(self, simulation: Simulation) -> Any:
         start = self.get_parameter('start_position').value
@@ -150,44 +185,80 @@ class Simulator(DynamicsNode):
                       f'{simulation.n} finite numbers')
             return
         with self._lock:
-            self._command, self._commanded = torque, time.monotonic()
+            self._command, self._commanded, self._fresh = torque, time.monotonic(), True
+            self.counts['commands'] += 1
         if cycle and self.get_parameter('lock_step').value and self.active and not self._held:
-            self._cycle(torque)
+            self._advance(torque)
 
     # time -----------------------------------------------------------------------------------
 
     def _tick(self) -> None:
         if not self.active or self._held or self._simulation is None:
             return
+        if not self._fresh:
+            self.counts['cycles_without_command'] += 1
+        self._fresh = False
         late = time.monotonic() - self._commanded > self.get_parameter('command_timeout').value
         self._cycle(np.zeros_like(self._command) if late else self._command)
 
-    def _cycle(self, torque: Any) -> None:
-        """Advance one cycle and publish what is measured."""
+    def _advance(self, torque: Any) -> None:
+        """Advance until a state arrives: what is lost or late is answered by nobody."""
+        for _ in range(MOST_CYCLES):
+            if self._held or self._cycle(torque):
+                return
+
+    def _cycle(self, torque: Any) -> bool:
+        """Advance one cycle and publish what is measured; return whether there is something."""
         with self._lock:
             simulation = self._simulation
             if simulation is None or len(torque) != simulation.n:
-                return
+                return True
             steps = max(1, round(1 / (self.get_parameter('rate').value * simulation.timestep)))
             try:
                 simulation.step(torque, steps)
             except SimulationError as error:
                 self._held = True
                 self.report('error', f'{error}; paused: ~/reset begins again')
-                return
-            measured = simulation.measure()
-            now = simulation.time
+                return True
+            return self._publish(simulation)
+
+    def _publish(self, simulation: Simulation) -> bool:
+        """Publish the time and what is measured, if anything; with the lock held."""
+        measured, now = simulation.measure(), simulation.time
+        self.counts['cycles'] += 1
         clock = Clock()
         clock.clock.sec, clock.clock.nanosec = _stamp(now)
         self._clock_topic.publish(clock)
         if measured is None:
-            return
+            return False
         message = JointState(name=list(simulation.joint_names),
                              position=measured.position.tolist(),
                              velocity=measured.velocity.tolist(),
                              effort=measured.effort.tolist())
         message.header.stamp.sec, message.header.stamp.nanosec = _stamp(measured.time)
         self._states.publish(message)
+        return True
+
+    async def _on_set_payload(self, request: SetPayload.Request,
+                              response: SetPayload.Response) -> SetPayload.Response:
+        """Fix a body to a link of the true robot, while it moves."""
+        simulation = self._simulation
+        if simulation is None:
+            response.message = 'there is no robot yet'
+            return response
+        xx, xy, xz, yy, yz, zz = request.inertia
+        com = [request.com.x, request.com.y, request.com.z]
+        try:
+            with self._lock:
+                simulation.attach(request.link, request.mass, com,
+                                  [[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+        except RobodynError as error:
+            response.message = str(error)
+            return response
+        response.success = True
+        response.message = f'{request.mass} kg on {request.link} of the true robot'
+        response.model_version = self.keeper.running.version if self.keeper.running else 0
+        return response
 
     def _on_pause(self, request: SetBool.Request, response: SetBool.Response) -> SetBool.Response:
         self._held = request.data
@@ -202,7 +273,10 @@ class Simulator(DynamicsNode):
         with self._lock:
             simulation.reset(self._start(simulation))
             self._command, self._commanded = np.zeros(simulation.n), 0.0
-        self._held = False
+            self._held = False
+            arrived = self._publish(simulation)
+        if not arrived and self.get_parameter('lock_step').value:
+            self._advance(self._command)
         response.success, response.message = True, 'at the start'
         return response
 
@@ -211,7 +285,7 @@ class Simulator(DynamicsNode):
         if simulation is None or not self.active:
             response.message = 'there is no robot yet' if simulation is None else 'not active'
             return response
-        self._cycle(self._command)
+        self._advance(self._command)
         response.success, response.message = True, f'{simulation.time:.6f} s'
         return response
 

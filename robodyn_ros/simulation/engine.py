@@ -15,6 +15,7 @@ from robodyn_ros.building import build_model
 from robodyn_ros.description import Array
 from robodyn_ros.errors import RobodynError, ShapeError, ValueRangeError
 from robodyn_ros.model import Model
+from robodyn_ros.rigid_body import is_inertia
 from robodyn_ros.simulation.truth import perturbed_urdf
 from robodyn_ros.urdf import parse_urdf
 
@@ -71,6 +72,8 @@ class Simulation:
         URDF text of the nominal robot.
     truth : mapping, str or Path, optional
         Where the true robot differs, see `perturbed_urdf`.
+    motors : str, Path or mapping, optional
+        Motor data of the nominal robot.
     timestep : float
         s, of the physics.
     gravity : array-like, shape (3,)
@@ -87,6 +90,7 @@ class Simulation:
     """
 
     def __init__(self, urdf: str | bytes, *, truth: Mapping[str, Any] | str | Path | None = None,
+                 motors: str | Path | Mapping[str, Any] | None = None,
                  timestep: float = 0.001, gravity: ArrayLike = (0.0, 0.0, -9.80665),
                  sensors: Sensors | None = None, limit_efforts: bool = True):
         import mujoco
@@ -94,7 +98,7 @@ class Simulation:
         if not 1e-5 <= timestep <= 0.1:
             raise ValueRangeError('timestep', timestep, '1e-5 to 0.1 s')
         self._mujoco = mujoco
-        text = perturbed_urdf(urdf, truth)
+        text = perturbed_urdf(urdf, truth, motors=motors)
         self.true_model: Model = build_model(parse_urdf(text), gravity=gravity)
         self.joint_names = self.true_model.joint_names
         self.sensors = sensors or Sensors()
@@ -110,6 +114,8 @@ class Simulation:
         self._q = self._engine.jnt_qposadr[ids]
         self._v = self._engine.jnt_dofadr[ids]
         self._mimics = self._find_mimics()
+        self._bare = tuple(array.copy() for array in self._bodies())
+        self._loaded: int | None = None  # the body with the payload
         self.reset()
 
     @property
@@ -201,19 +207,38 @@ class Simulation:
             arrived = self._late.popleft()
         return arrived
 
-    def attach(self, link: str, mass: float, com: ArrayLike = (0.0, 0.0, 0.0)) -> None:
-        """Fix a point mass to a link while running (kg; m in the link's frame); 0 takes it off."""
+    def attach(self, link: str, mass: float, com: ArrayLike = (0.0, 0.0, 0.0),
+               inertia: ArrayLike | None = None) -> None:
+        """Fix a body to a link while running; it replaces the one before.
+
+        Parameters
+        ----------
+        link : str
+            That carries it.
+        mass : float
+            kg; 0 takes it off.
+        com : array-like, shape (3,)
+            m, in the link's frame.
+        inertia : array-like, shape (3, 3), optional
+            About its centre of mass in the link's axes, kg m^2; default: a point mass.
+        """
         frame = self.true_model.link_frame(link)
         if not (np.isfinite(mass) and mass >= 0):
             raise ValueRangeError('mass', mass, 'a finite mass >= 0 kg')
+        own = np.zeros((3, 3)) if inertia is None or not mass else np.asarray(inertia, np.float64)
+        if own.shape != (3, 3) or not (is_inertia(own) or not own.any()):
+            raise ValueRangeError('inertia', own.tolist(), 'one that a body can have, or zero')
+        if not np.isfinite(np.asarray(com, np.float64)).all() or np.shape(com) != (3,):
+            raise ValueRangeError('com', com, 'three finite numbers, m')
         if frame.body < 0:
             return
         mujoco, engine = self._mujoco, self._engine
         joint = self.true_model.body_joints[frame.body]
         body = engine.jnt_bodyid[mujoco.mj_name2id(engine, mujoco.mjtObj.mjOBJ_JOINT, joint)]
-        if not hasattr(self, '_bare'):
-            self._bare = (engine.body_mass.copy(), engine.body_ipos.copy(),
-                          engine.body_iquat.copy(), engine.body_inertia.copy())
+        if self._loaded not in (None, body):
+            for array, bare in zip(self._bodies(), self._bare, strict=True):
+                array[self._loaded] = bare[self._loaded]
+        self._loaded = body
         mass0, com0, quat0, moments0 = (array[body] for array in self._bare)
         point = frame.rotation @ np.asarray(com, np.float64) + frame.translation
         flat = np.zeros(9)
@@ -221,7 +246,7 @@ class Simulation:
         axes = flat.reshape(3, 3)
         total = mass0 + mass
         centre = (mass0 * com0 + mass * point) / total
-        tensor = axes * moments0 @ axes.T
+        tensor = axes * moments0 @ axes.T + frame.rotation @ own @ frame.rotation.T
         for m, p in ((mass0, com0), (mass, point)):
             d = p - centre
             tensor = tensor + m * (d @ d * np.eye(3) - np.outer(d, d))
@@ -233,6 +258,17 @@ class Simulation:
         engine.body_inertia[body], engine.body_iquat[body] = moments, quat
         mujoco.mj_setConst(engine, mujoco.MjData(engine))
         mujoco.mj_forward(engine, self._state)
+
+    def show(self) -> Any:
+        """Open the engine's viewer on a display; its ``sync()`` draws, ``close()`` ends it."""
+        import mujoco.viewer
+
+        return mujoco.viewer.launch_passive(self._engine, self._state, show_left_ui=False,
+                                            show_right_ui=False)
+
+    def _bodies(self) -> tuple[Array, ...]:
+        engine = self._engine
+        return engine.body_mass, engine.body_ipos, engine.body_iquat, engine.body_inertia
 
     def _array(self, name: str, values: ArrayLike) -> Array:
         array = np.asarray(values, np.float64)
@@ -259,6 +295,7 @@ class Simulation:
                 # dry friction that hardly creeps: the engine's usual one is soft
                 joint.solref_friction = [4 * timestep, 1.0]
                 joint.solimp_friction = [0.9999, 0.9999, 0.001, 0.5, 2.0]
+            _add_skeleton(spec)
             for i, name in enumerate(model.body_joints):
                 place = int(np.flatnonzero(model.row[i])[0])
                 if name not in model.joint_names:
@@ -284,3 +321,17 @@ class Simulation:
         return found
 
 
+def _add_skeleton(spec: Any) -> None:
+    """Draw a bar from each body to the next; it weighs nothing and touches nothing."""
+    import mujoco
+
+    for body in spec.bodies:
+        if body.name == 'world' or body.parent is None:
+            continue
+        length = float(np.linalg.norm(body.pos))
+        if length < 1e-3:
+            continue
+        body.parent.add_geom(
+            type=mujoco.mjtGeom.mjGEOM_CAPSULE, fromto=[0.0, 0.0, 0.0, *body.pos],
+            size=[min(0.03, length / 6), 0.0, 0.0], mass=0.0, contype=0, conaffinity=0,
+            rgba=[0.3, 0.45, 0.7, 1.0])

@@ -20,6 +20,7 @@ import numpy as np
 import yaml
 from lxml import etree
 
+from robodyn_ros.building import build_model
 from robodyn_ros.description import Inertial
 from robodyn_ros.errors import DescriptionError, ShapeError, UnknownNameError, ValueRangeError
 from robodyn_ros.repair import inertial_element
@@ -31,8 +32,11 @@ _LINK_KEYS = ('mass', 'com', 'inertia')
 _JOINT_KEYS = ('armature', 'damping', 'friction')
 
 
-def perturbed_urdf(text: str | bytes, truth: Mapping[str, Any] | str | Path | None) -> str:
+def perturbed_urdf(text: str | bytes, truth: Mapping[str, Any] | str | Path | None, *,
+                   motors: str | Path | Mapping[str, Any] | None = None) -> str:
     """Return the URDF of the true robot; nothing but links and joints is kept.
+
+    Rotors and friction of every spelling are in the joints' ``<dynamics>`` then.
 
     Parameters
     ----------
@@ -40,13 +44,15 @@ def perturbed_urdf(text: str | bytes, truth: Mapping[str, Any] | str | Path | No
         The nominal URDF.
     truth : mapping, str or Path, optional
         Where the truth differs: a mapping, or the path of a YAML file.
+    motors : str, Path or mapping, optional
+        Motor data of the nominal robot.
 
     Raises
     ------
     DescriptionError, UnknownNameError, ShapeError, ValueRangeError
         A link, joint or key that does not exist; a number that no robot has.
     """
-    description = parse_urdf(text)
+    description = parse_urdf(text, motors=motors)
     root = parse_xml(text)
     for element in list(root):
         if element.tag not in ('link', 'joint'):
@@ -62,6 +68,12 @@ def perturbed_urdf(text: str | bytes, truth: Mapping[str, Any] | str | Path | No
             raise UnknownNameError('link with an inertial', name, [
                 link.name for link in description.links if link.inertial is not None])
         _change_link(elements['link', name], links[name].inertial, changes, name)
+    model = build_model(description)
+    for body, joint in enumerate(model.body_joints):
+        friction = model.link_friction[body] + model.motor_friction[body]
+        _change_joint(elements['joint', joint], {
+            'damping': float(friction[0]), 'friction': float(friction[1]),
+            'armature': float(model.armature[body])}, joint)
     joints = {joint.name for joint in description.joints}
     for name, changes in content.get('joints', {}).items():
         if name not in joints:

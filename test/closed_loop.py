@@ -1,0 +1,134 @@
+"""A controller and a simulated robot in processes of their own, for tests that close the loop."""
+
+from contextlib import ExitStack
+
+import numpy as np
+from sensor_msgs.msg import JointState
+from std_srvs.srv import SetBool, Trigger
+from trajectory_msgs.msg import JointTrajectory
+
+import robodyn_ros as rd
+from robodyn_ros.excitation.fourier import Basis
+from robodyn_ros.nodes.fast_path import FastSubscriptions
+from robodyn_ros.nodes.processes import NodeProcess
+from robodyn_ros.nodes.trajectories import joint_trajectory
+
+
+def _fail(topic, error):
+    raise error
+
+
+PATIENT = ('state_timeout:=5.0', 'zero_after:=10.0')  # in lock-step the wall clock means nothing
+
+
+def fast_motion(model, seed=4, period=3.0, harmonics=3):
+    """A random motion from rest to rest, near the limits of range, speed and torque."""
+    basis = Basis(period, harmonics, 300)
+    rng = np.random.default_rng(seed)
+    x = np.zeros((1 + basis.free, model.n))
+    lower, upper = np.maximum(model.lower, -2.0), np.minimum(model.upper, 2.0)
+    x[0] = (lower + upper) / 2
+    x[1:] = rng.normal(size=(basis.free, model.n))
+    motion = basis.motion(x)
+    reach = 0.35 * (upper - lower) / np.abs(motion.q - x[0]).max(axis=0)
+    speed = 0.8 * np.minimum(model.velocity_limit, 3.0) / np.abs(motion.qd).max(axis=0)
+    x[1:] *= np.minimum(reach, speed)
+    dynamics = rd.Dynamics(model, friction_width=0.01)
+    while True:
+        tau = dynamics.inverse_dynamics(*basis.motion(x)[:3])
+        if (np.abs(tau) < 0.7 * model.effort_limit).all():
+            break
+        x[1:] *= 0.9
+    return basis.excitation(x, model.joint_names, 1, {})
+
+
+class ClosedLoop:
+    """The nodes `simulator` and `feedforward` for one robot.
+
+    A robot behind Gazebo offers the same topics and services under the same name.
+    """
+
+    def __init__(self, world, text, *, simulator=(), controller=(), lock_step=True,
+                 robot='simulator', states_as='joint_states'):
+        self.world, self.model = world, rd.load_model(text)
+        self._stack = ExitStack()
+        patient = PATIENT if lock_step else ()
+        step = ('lock_step:=true',) if lock_step else ()
+        self._robot, self._options = robot, (*step, *simulator)
+        self.simulator = self.start_simulator()
+        self.controller = self._start(
+            'feedforward', 'friction_width:=0.01', *patient, *controller,
+            remap=('~/commands:=/simulator/commands', f'joint_states:={states_as}'))
+        world.describe(text)
+        world.wait_for_model('simulator')
+        world.wait_for_model('feedforward')
+        self.states = world.collect(JointState, 'joint_states')
+        world.wait(lambda: world.node.count_subscribers('simulator/commands') == 1, 'commands')
+        world.spin(0.5)
+
+    def start_simulator(self):
+        return self._start(self._robot, *self._options, remap=('__node:=simulator',))
+
+    def hear(self, callback):
+        """Call back with every joint state."""
+        listener = FastSubscriptions(self.world.node, _fail)
+        listener.add(JointState, 'joint_states', callback, 100)
+        listener.start()
+        self._stack.callback(listener.stop)
+
+    def _start(self, name, *parameters, remap=()):
+        arguments = [word for entry in parameters for word in ('-p', entry)]
+        arguments += [word for entry in remap for word in ('-r', entry)]
+        return self._stack.enter_context(NodeProcess(name, '--ros-args', *arguments))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        self._stack.close()
+
+    def law(self, mode):
+        assert self.world.set_parameter('feedforward', 'mode', mode).successful
+
+    def begin(self, pose):
+        """Put the robot at a pose, at time 0."""
+        self.world.call(SetBool, 'simulator/pause', SetBool.Request(data=True))
+        assert self.world.set_parameter('simulator', 'start_position', [float(x) for x in pose]
+                                        ).successful
+        self.world.spin(0.1)
+        self.states.clear()
+        assert self.world.call(Trigger, 'simulator/reset', Trigger.Request()).success
+
+    def now(self):
+        stamp = self.states[-1].header.stamp
+        return stamp.sec * 10**9 + stamp.nanosec
+
+    def until(self, seconds, timeout=60.0):
+        """Wait until the simulated time."""
+        self.world.wait(lambda: self.states and self.now() >= seconds * 1e9,
+                        f'{seconds} s of simulated time', timeout)
+
+    def follow(self, motion, rate=100.0):
+        """Follow an excitation from its start; return q - q_r at every state, shape (N, n)."""
+        self.begin(motion.at(0.0).q)
+        self.until(0.05)
+        message = joint_trajectory(motion, rate)
+        start = self.now() + 1_000_000_000
+        message.header.stamp.sec, message.header.stamp.nanosec = divmod(start, 10**9)
+        self.world.publish(JointTrajectory, 'feedforward/reference', message)
+        self.until(start * 1e-9 + motion.duration)
+        times, q, _, _ = self.history()
+        times = times - start * 1e-9
+        moving = (times >= 0) & (times <= motion.duration)
+        return (q - motion.at(times).q)[moving]
+
+    def history(self):
+        """Stamps, s, shape (N,); positions, velocities, torques, shape (N, n) each."""
+        states = list(self.states)
+        stamps = [m.header.stamp.sec + m.header.stamp.nanosec * 1e-9 for m in states]
+        return np.array(stamps), *(np.array([getattr(m, field) for m in states])
+                                   for field in ('position', 'velocity', 'effort'))
+
+
+def rms(wrong):
+    return float(np.sqrt(np.mean(np.square(wrong))))

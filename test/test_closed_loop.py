@@ -1,0 +1,212 @@
+"""Controller and robot as real nodes in processes: control laws, payload, faults."""
+
+import os
+import signal
+
+import numpy as np
+import pytest
+
+rclpy = pytest.importorskip('rclpy', reason='ROS 2 is not set up')
+from closed_loop import ClosedLoop, fast_motion, rms  # noqa: E402
+from geometry_msgs.msg import Vector3  # noqa: E402
+from measured_logs import DATA  # noqa: E402
+from robots import PANDA_URDF  # noqa: E402
+from ros_world import trajectory  # noqa: E402
+from sensor_msgs.msg import JointState  # noqa: E402
+from std_srvs.srv import SetBool, Trigger  # noqa: E402
+from trajectory_msgs.msg import JointTrajectory  # noqa: E402
+
+from robodyn_interfaces.srv import SetPayload  # noqa: E402
+from robodyn_ros.nodes.trajectories import joint_trajectory  # noqa: E402
+
+PANDA = PANDA_URDF.read_text().replace('type="prismatic"', 'type="fixed"')  # fingers closed
+UR10 = (DATA / 'ur10/ur10_nomesh.urdf').read_text()
+ARMS = {'panda': (PANDA, 'panda_hand'), 'ur10': (UR10, 'wrist_3_link')}
+SENSORS = ('position_step:=1e-5', 'velocity_noise:=1e-3')
+
+
+@pytest.mark.parametrize('name', ARMS)
+def test_gravity_compensation_holds_any_of_20_poses(world, rng, name):
+    with ClosedLoop(world, ARMS[name][0], simulator=('rate:=100.0', *SENSORS),
+                    controller=('mode:=gravity_compensation',)) as loop:
+        lower = np.maximum(loop.model.lower, -np.pi)
+        upper = np.minimum(loop.model.upper, np.pi)
+        drift = []
+        for _ in range(20):
+            pose = (lower + upper) / 2 + 0.45 * (upper - lower) * rng.uniform(
+                -1, 1, loop.model.n)
+            loop.begin(pose)
+            loop.until(10.0)
+            _, q, _, effort = loop.history()
+            assert np.abs(effort).max() > 1.0
+            drift.append(np.abs(q - pose).max())
+        print(name, 'largest drift in 10 s, degrees:', np.degrees(max(drift)))
+        assert np.degrees(max(drift)) < 0.5
+
+
+@pytest.mark.parametrize('name', ARMS)
+def test_models_track_ten_times_better_than_pd_and_a_payload_is_told(world, name):
+    text, hand = ARMS[name]
+    with ClosedLoop(world, text, simulator=SENSORS, controller=('mode:=pd',)) as loop:
+        motion = fast_motion(loop.model)
+        error = {'pd': rms(loop.follow(motion))}
+        for law in ('feedforward_pd', 'feedforward_gravity', 'computed_torque'):
+            loop.law(law)
+            error[law] = rms(loop.follow(motion))
+        load = SetPayload.Request(link=hand, mass=3.0, com=Vector3(x=0.0, y=0.0, z=0.1))
+        assert world.call(SetPayload, 'simulator/set_payload', load).success
+        error['untold'] = rms(loop.follow(motion))
+        assert world.call(SetPayload, 'feedforward/set_payload', load).success
+        error['told'] = rms(loop.follow(motion))
+        print(name, error)
+        for law in ('feedforward_pd', 'feedforward_gravity', 'computed_torque', 'told'):
+            assert error[law] < 0.1 * error['pd'], error
+        assert error['told'] < min(2 * error['computed_torque'], 0.2 * error['untold'])
+
+
+def test_a_minute_at_1_khz_loses_no_command(world):
+    with ClosedLoop(world, UR10, lock_step=False, simulator=('rate:=1000.0',),
+                    controller=('mode:=gravity_compensation',)) as loop:
+        assert world.call(Trigger, 'simulator/reset', Trigger.Request()).success
+        world.spin(2.5)
+        before = dict(world.diagnostics['simulator'])  # counted in one go
+        world.spin(60.0)
+        after = dict(world.diagnostics['simulator'])
+        cycles, commands, late = (int(after[key]) - int(before[key]) for key in (
+            'cycles', 'commands', 'cycles_without_command'))
+        print(f'{cycles} states, {commands} commands, {late} cycles without a new one')
+        assert cycles > 50_000 and loop.controller.exit_code is None
+        assert abs(commands - cycles) < 20  # those under way
+        assert 'holding' not in loop.controller.log()
+
+
+# faults ---------------------------------------------------------------------------------------
+
+
+def real_time(world, *, simulator=(), controller=(), text=UR10):
+    return ClosedLoop(world, text, lock_step=False,
+                      simulator=('rate:=500.0', 'command_timeout:=0.05', *simulator),
+                      controller=('mode:=feedforward_pd', 'state_timeout:=0.05',
+                                  'zero_after:=0.3', *controller))
+
+
+POSE = np.array([0.3, -1.2, 1.4, -0.8, 0.5, 0.2])
+
+
+def test_a_killed_controller_means_zero_torque(world):
+    with real_time(world) as loop:
+        loop.begin(POSE)
+        world.spin(1.0)
+        assert np.abs(loop.states[-1].effort).max() > 10.0
+        os.kill(loop.controller.pid, signal.SIGKILL)
+        killed = len(loop.states)
+        world.wait(lambda: not any(loop.states[-1].effort), 'zero torque', 5.0)
+        t, _, _, effort = loop.history()
+        silent = t[killed:][~effort[killed:].any(axis=1)][0] - t[killed]
+        assert silent < 0.05 + 0.1  # the stated time, and what was on its way
+
+
+def test_a_controller_that_is_stopped_says_zero_last(world):
+    with real_time(world, simulator=('command_timeout:=10.0',)) as loop:
+        loop.begin(POSE)
+        world.spin(1.0)
+        assert np.abs(loop.states[-1].effort).max() > 10.0
+        assert loop.controller.stop() == 0
+        world.wait(lambda: not any(loop.states[-1].effort), 'zero torque', 1.0)
+
+
+def test_a_simulator_that_dies_and_comes_back(world):
+    with real_time(world) as loop:
+        loop.begin(POSE)
+        world.spin(1.0)
+        torques = world.collect(JointState, 'feedforward/torque')
+        os.kill(loop.simulator.pid, signal.SIGKILL)
+        world.wait(lambda: 'zero' in world.diagnostics['feedforward']['message'], 'zero')
+        world.spin(0.5)
+        assert not any(torques[-1].effort)
+        heard = [m.effort for m in list(torques)]
+        largest = np.abs(np.diff(heard, axis=0)).max()
+        assert largest < 0.1 * np.abs(heard).max()  # it ramps, it does not fall
+        loop.simulator = loop.start_simulator()
+        world.wait(lambda: 'gravity' in world.diagnostics['feedforward']['message'], 'recovery')
+        loop.begin(POSE)
+        world.spin(2.0)
+        _, q, qd, effort = loop.history()
+        assert np.abs(q[-1] - POSE).max() < np.deg2rad(0.5) and np.abs(effort[-1]).max() > 10.0
+        assert loop.controller.exit_code is None
+        log = loop.controller.log()
+        assert 'gravity compensation -> holding' in log and 'holding -> zero' in log
+
+
+def test_references_that_are_nan_huge_or_far_are_refused(world):
+    with real_time(world) as loop:
+        loop.begin(POSE)
+        names, zero = loop.model.joint_names, np.zeros(6)
+        world.spin(0.5)
+        bad = [([(0.0, POSE * np.nan, zero, zero)], 'finite'),
+               ([(0.0, POSE, zero, zero), (1.0, POSE + 1e9, zero, zero)], 'position of joint'),
+               ([(0.0, POSE, zero + 1e6, zero)], 'velocity of joint'),
+               ([(0.0, POSE, zero, zero + 1e300)], 'torque of the reference'),
+               ([(0.0, POSE + 1.0, zero, zero), (1.0, POSE, zero, zero)], 'start of joint')]
+        for k, (points, _) in enumerate(bad, 1):
+            world.publish(JointTrajectory, 'feedforward/reference', trajectory(names, points))
+            world.wait(lambda k=k: world.count('feedforward', 'reference_refused') == k, 'no')
+        _, q, _, effort = loop.history()
+        assert np.abs(q[-1] - POSE).max() < np.deg2rad(0.5)
+        assert (np.abs(effort) <= loop.model.effort_limit).all()
+        assert 'following' not in loop.controller.log()
+
+
+def test_states_that_are_late_lost_or_noisy_do_not_diverge(world):
+    with real_time(world, simulator=(
+            'delay:=0.004', 'dropped:=0.3', 'position_noise:=1e-4',
+            'velocity_noise:=1e-2')) as loop:
+        motion = fast_motion(loop.model)
+        error = loop.follow(motion)
+        assert len(error) < 0.85 * 500 * motion.duration  # states were lost
+        assert rms(error) < 0.02
+        log = loop.controller.log()
+        assert 'following -> gravity compensation' in log and 'following -> holding' not in log
+
+
+def test_joints_in_another_order(world):
+    with ClosedLoop(world, UR10, controller=('mode:=feedforward_pd',), states_as='shuffled') as loop:
+        publisher = world.node.create_publisher(JointState, 'shuffled', 10)
+        order = [3, 0, 5, 1, 4, 2]
+
+        def shuffle(message):
+            publisher.publish(JointState(
+                header=message.header, name=['led', *(message.name[i] for i in order)],
+                position=[0.0, *(message.position[i] for i in order)],
+                velocity=[0.0, *(message.velocity[i] for i in order)], effort=[]))
+
+        loop.hear(shuffle)
+        world.wait(lambda: publisher.get_subscription_count() == 1, 'the controller')
+        world.spin(0.3)
+        assert rms(loop.follow(fast_motion(loop.model))) < 5e-3
+
+
+def test_modes_change_without_a_bump_and_limits_hold(world):
+    with real_time(world, controller=('ramp:=0.3',)) as loop:
+        motion = fast_motion(loop.model)
+        loop.begin(motion.at(0.0).q)
+        world.spin(0.5)
+        torques = world.collect(JointState, 'feedforward/torque')
+        world.publish(JointTrajectory, 'feedforward/reference', joint_trajectory(motion, 100.0))
+        for mode in ('computed_torque', 'gravity_compensation', 'feedforward_gravity', 'pd'):
+            loop.law(mode)
+            world.spin(0.4)
+        refused = world.set_parameter('feedforward', 'kp', [1.0, 2.0])
+        assert not refused.successful and 'kp' in refused.reason
+        assert not world.set_parameter('feedforward', 'mode', 'magic').successful
+        jumps = np.abs(np.diff([m.effort for m in list(torques)], axis=0))
+        assert (jumps.max(axis=0) < 0.1 * loop.model.effort_limit).all(), jumps.max(axis=0)
+        assert world.set_parameter('feedforward', 'torque_rate_limit', [50.0]).successful
+        world.spin(0.2)
+        torques.clear()
+        loop.law('gravity_compensation')
+        world.spin(1.0)
+        stamps = [m.header.stamp.sec + m.header.stamp.nanosec * 1e-9 for m in list(torques)]
+        slope = np.abs(np.diff([m.effort for m in torques[:len(stamps)]], axis=0)).max(
+            axis=1) / np.diff(stamps)
+        assert slope.max() < 50.0 + 1e-3
