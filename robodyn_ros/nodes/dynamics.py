@@ -16,7 +16,7 @@ from robodyn_ros.nodes.joint_states import StateError, StateReader
 from robodyn_ros.nodes.model_keeper import Running
 from robodyn_ros.nodes.parameters import declare
 
-SENSOR_DATA = QoSProfile(depth=50, reliability=ReliabilityPolicy.BEST_EFFORT)
+SENSOR_DATA = QoSProfile(depth=100, reliability=ReliabilityPolicy.BEST_EFFORT)
 
 
 def matrix_message(names: int, labels: tuple[str, str]) -> Float64MultiArray:

@@ -35,6 +35,7 @@ from robodyn_ros.nodes.tuning import (
     tuning_values,
 )
 
+DEPTH = 100  # of queues: a burst after a pause of the machine
 RELIABLE = QoSProfile(depth=10)
 BILLION = 1_000_000_000
 
@@ -143,8 +144,8 @@ class Feedforward(DynamicsNode):
     def set_up(self) -> None:
         """Create publishers, subscriptions and the timer."""
         make = self.create_publisher, self.destroy_publisher
-        self._torque = self.keep(*make, JointState, '~/torque', 10)
-        self._commands = self.keep(*make, Float64MultiArray, '~/commands', 10)
+        self._torque = self.keep(*make, JointState, '~/torque', DEPTH)
+        self._commands = self.keep(*make, Float64MultiArray, '~/commands', DEPTH)
         self._with_effort = self.keep(*make, JointTrajectory, '~/trajectory_with_effort', 10)
         self.keep(self.create_subscription, self.destroy_subscription, JointTrajectory,
                   '~/reference', self._on_reference, RELIABLE)
@@ -252,6 +253,11 @@ class Feedforward(DynamicsNode):
             except RobodynError as error:
                 self.warn('reference_refused', f'reference refused: {error}')
                 return
+        if over.any() and closed:
+            weak = ', '.join(np.array(running.model.joint_names)[over])
+            self.warn('reference_refused', 'reference refused: it needs more than the effort '
+                      f'limit of {weak}; valid: a slower motion')
+            return
         if over.any():
             self._warn_saturated(running, over)
         self.counts['references'] += 1

@@ -21,6 +21,7 @@ from robodyn_ros.nodes.model_keeper import Running
 from robodyn_ros.nodes.parameters import declare
 from robodyn_ros.simulation import Sensors, Simulation, SimulationError
 
+DEPTH = 100  # of queues: a burst after a pause of the machine
 MOST_CYCLES = 10_000  # without a state, in lock-step
 
 
@@ -54,6 +55,8 @@ class Simulator(DynamicsNode):
         declare(self, 'viewer', False, "show the robot in the engine's window", **fixed)
         declare(self, 'start_position', [0.0], 'joint positions at start and ~/reset, rad or m; '
                 'one number: all of them')
+        declare(self, 'brakes', False, 'hold the robot at the start until the first command '
+                '(real time)')
         declare(self, 'command_timeout', 0.1, 's, after which torques count as zero (real time)',
                 range_=(0.001, 10.0))
         for name, description in (
@@ -78,14 +81,14 @@ class Simulator(DynamicsNode):
     def set_up(self) -> None:
         """Create publishers, subscriptions and services; begin to pace."""
         make = self.create_publisher, self.destroy_publisher
-        self._states = self.keep(*make, JointState, 'joint_states', 10)
+        self._states = self.keep(*make, JointState, 'joint_states', DEPTH)
         self._clock_topic = self.keep(*make, Clock, '/clock', 10)
         serve = self.create_service, self.destroy_service
         self.keep(*serve, SetBool, '~/pause', self._on_pause)
         self.keep(*serve, Trigger, '~/reset', self._on_reset)
         self.keep(*serve, Trigger, '~/step', self._on_step)
-        self.listen((Float64MultiArray, '~/commands', self._on_commands, 10),
-                    (JointState, '~/torque', self._on_torque, 10))
+        self.listen((Float64MultiArray, '~/commands', self._on_commands, DEPTH),
+                    (JointState, '~/torque', self._on_torque, DEPTH))
         if not self.get_parameter('lock_step').value:
             self.pace(self._tick, self.get_parameter('rate').value)
 
@@ -198,6 +201,9 @@ class Simulator(DynamicsNode):
         if not self._fresh:
             self.counts['cycles_without_command'] += 1
         self._fresh = False
+        if not self._commanded and self.get_parameter('brakes').value:
+            self._cycle(None)
+            return
         late = time.monotonic() - self._commanded > self.get_parameter('command_timeout').value
         self._cycle(np.zeros_like(self._command) if late else self._command)
 
@@ -208,14 +214,20 @@ class Simulator(DynamicsNode):
                 return
 
     def _cycle(self, torque: Any) -> bool:
-        """Advance one cycle and publish what is measured; return whether there is something."""
+        """Advance one cycle and publish what is measured; return whether there is something.
+
+        No torque, None: the brakes are on.
+        """
         with self._lock:
             simulation = self._simulation
-            if simulation is None or len(torque) != simulation.n:
+            if simulation is None or (torque is not None and len(torque) != simulation.n):
                 return True
             steps = max(1, round(1 / (self.get_parameter('rate').value * simulation.timestep)))
             try:
-                simulation.step(torque, steps)
+                if torque is None:
+                    simulation.rest(steps)
+                else:
+                    simulation.step(torque, steps)
             except SimulationError as error:
                 self._held = True
                 self.report('error', f'{error}; paused: ~/reset begins again')

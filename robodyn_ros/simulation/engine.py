@@ -191,6 +191,12 @@ class Simulation:
             raise SimulationError(f'the motion has diverged at {self.time:.4g} s: check torques, '
                                   'time step and inertias')
 
+    def rest(self, steps: int = 1) -> None:
+        """Let time pass with the brakes on: nothing moves, no torque acts."""
+        self._effort = np.zeros(self.n)
+        self._state.qvel[:] = 0.0
+        self._state.time += steps * self.timestep
+
     def measure(self) -> Measurement | None:
         """Take a measurement now; return what arrives now, None where nothing does."""
         sensors, random = self.sensors, self._random
