@@ -14,10 +14,11 @@ setup(
     maintainer='robodyn_ros maintainers',
     maintainer_email='maintainers@robodyn.example',
     packages=find_packages(include=[NAME, f'{NAME}.*']),
-    package_data={NAME: ['py.typed']},
+    package_data={NAME: ['py.typed', 'report/*.jinja']},
     python_requires='>=3.10',
-    install_requires=['clarabel', 'llvmlite', 'lxml', 'matplotlib', 'mujoco', 'numpy', 'PyYAML',
-                      'rich', 'rosbags', 'scipy', 'trimesh', 'urdfdom-py', 'xacro'],
+    install_requires=['clarabel', 'jinja2', 'llvmlite', 'lxml', 'matplotlib', 'mujoco', 'numpy',
+                      'plotly', 'PyYAML', 'rich', 'rosbags', 'scipy', 'trimesh', 'urdfdom-py',
+                      'xacro'],
     data_files=[
         ('share/ament_index/resource_index/packages', [f'resource/{NAME}']),
         (f'share/{NAME}', ['package.xml']),
@@ -31,6 +32,7 @@ setup(
         'robodyn = robodyn_ros.cli:main',
         'dynamics = robodyn_ros.nodes.dynamics:main',
         'feedforward = robodyn_ros.nodes.feedforward:main',
+        'identification = robodyn_ros.nodes.identification:main',
         'simulator = robodyn_ros.nodes.simulator:main',
     ]},
 )

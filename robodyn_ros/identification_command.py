@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import shutil
+import shlex
+import sys
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from robodyn_ros.building import load_model
 from robodyn_ros.command_line import add_robot, robot_of
-from robodyn_ros.errors import LogError, ValueRangeError
+from robodyn_ros.errors import ValueRangeError
 
 FRICTIONS = ('auto', 'none', 'coulomb', 'asymmetric', 'stribeck', 'root', 'rich')
 KINDS = ('rigid', 'lumped', 'model1', 'model2', 'model3')
@@ -64,7 +63,7 @@ def run_identify(options: argparse.Namespace) -> int:
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     from robodyn_ros.identification import FilterSettings, Settings, identify, read_log, validate
-    from robodyn_ros.report.plots import save_plots
+    from robodyn_ros.report.results import write_results
 
     console = Console(highlight=False, soft_wrap=True)
     model = load_model(options.urdf, motors=options.motors)
@@ -87,7 +86,9 @@ def run_identify(options: argparse.Namespace) -> int:
         proven = validate(result, proof)
         consistent = validate(result, proof, consistent=True)
         progress.update(task, description='writing')
-        written = write_results(result, proven, options.output, save_plots)
+        written = write_results(result, proven, consistent, options.output,
+                                proven_on=[log.source for log in proof],
+                                command=shlex.join(['robodyn', *sys.argv[1:]]))
     console.print('\n'.join(result.notes), style='dim')
     console.print(result.to_text())
     console.print(f'\nProof on {", ".join(log.source for log in proof)}:')
@@ -96,31 +97,6 @@ def run_identify(options: argparse.Namespace) -> int:
                   f'({consistent.total_filtered:.2%} filtered)')
     console.print(f'\nwritten to {options.output}: {", ".join(path.name for path in written)}')
     return int(proven.verdict == 'bad')
-
-
-def write_results(result: Any, validation: Any, folder: Path, save_plots: Any) -> list[Path]:
-    """Write parameters, URDF, motor data and plots to a folder; whole files or none."""
-    from robodyn_ros.identification.writing import motors_of
-
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        fresh = folder / '.writing'
-        shutil.rmtree(fresh, ignore_errors=True)
-        fresh.mkdir()
-        result.save(fresh / 'parameters.yaml', validation)
-        if result.model.description.urdf:
-            result.write_urdf(fresh / 'identified.urdf')
-        (fresh / 'motors.yaml').write_text(yaml.safe_dump(motors_of(result.model),
-                                                          sort_keys=False), encoding='utf-8')
-        save_plots(result, validation, fresh)
-        written = []
-        for path in sorted(fresh.iterdir()):
-            written.append(path.replace(folder / path.name))
-        fresh.rmdir()
-    except OSError as error:
-        raise LogError(f'cannot be written: {error.strerror or error}',
-                       source=str(folder)) from None
-    return written
 
 
 def _read(options: argparse.Namespace, model: Any, read_log: Any) -> tuple[list[Any], list[Any]]:

@@ -19,8 +19,9 @@ from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from rclpy.signals import SignalHandlerOptions
 from rclpy.task import Future
 from std_msgs.msg import String
+from std_srvs.srv import Trigger
 
-from robodyn_interfaces.srv import SetPayload
+from robodyn_interfaces.srv import SetModel, SetPayload
 from robodyn_ros.check import CheckReport, check_model
 from robodyn_ros.errors import RobodynError
 from robodyn_ros.nodes.fast_path import FastSubscriptions, Pacer
@@ -47,6 +48,7 @@ class DynamicsNode(LifecycleNode):
     """
 
     kernels: tuple[str, ...] = ()
+    hot_swap = True  # offers ~/set_model and ~/rollback
 
     def __init__(self, name: str, **options: Any):
         super().__init__(name, enable_communication_interface=True, **options)
@@ -91,12 +93,17 @@ class DynamicsNode(LifecycleNode):
     def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Create the interfaces; build the model where robot_description is a parameter."""
         text = self.get_parameter('robot_description').value
-        if text and not self.keeper.describe(text, model_options(self)):
+        if text and self.keeper.describe(text, model_options(self)) is not None:
             return TransitionCallbackReturn.FAILURE
         self.keep(self.create_subscription, self.destroy_subscription, String,
                   'robot_description', self._on_description, LATCHED)
         self.keep(self.create_service, self.destroy_service, SetPayload, '~/set_payload',
                   self._on_set_payload)
+        if self.hot_swap:
+            self.keep(self.create_service, self.destroy_service, SetModel, '~/set_model',
+                      self._on_set_model)
+            self.keep(self.create_service, self.destroy_service, Trigger, '~/rollback',
+                      self._on_rollback)
         self._diagnostics = self.keep(self.create_publisher, self.destroy_publisher,
                                       DiagnosticArray, '/diagnostics', 10)
         self.keep(self.create_timer, self.destroy_timer, 1.0, self.publish_diagnostics)
@@ -182,6 +189,7 @@ class DynamicsNode(LifecycleNode):
             'active': self.active,
             'robot': running.model.name if running else '',
             'model_version': running.version if running else 0,
+            'model_origin': running.origin if running else '',
             'rotor_model': running.rotor_model if running else '',
             'payload_mass': running.payload.mass if running and running.payload else 0.0,
             'models_refused': self.keeper.refused,
@@ -219,6 +227,26 @@ class DynamicsNode(LifecycleNode):
         response.success = problem is None
         response.message = problem or f'{request.mass} kg on {request.link}'
         response.model_version = running.version if running else 0
+        return response
+
+    async def _on_set_model(self, request: SetModel.Request,
+                            response: SetModel.Response) -> SetModel.Response:
+        options = model_options(self)
+        origin = request.origin or 'set_model'
+        problem = await self._in_background(lambda: self.keeper.set_model(
+            request.robot_description, request.motors, origin, options))
+        running = self.keeper.running
+        response.success = problem is None
+        response.message = problem or f'the model of {origin} runs'
+        response.model_version = running.version if running else 0
+        return response
+
+    async def _on_rollback(self, request: Trigger.Request,
+                           response: Trigger.Response) -> Trigger.Response:
+        problem = await self._in_background(self.keeper.rollback)
+        running = self.keeper.running
+        response.success = problem is None
+        response.message = problem or f'model {running.version}, from {running.origin}'
         return response
 
     def _in_background(self, work: Callable[[], Any]) -> Future:
@@ -272,8 +300,10 @@ class DynamicsNode(LifecycleNode):
         text = next((p.value for p in changes if p.name == 'robot_description'), None)
         if (text or running) and len(own) < len(changes):
             options = model_options(self, changes)
-            if not self.keeper.describe(text or running.text, options):
-                return refused('the model cannot be built; see the log')
+            problem = self.keeper.describe(text, options) if text else self.keeper.rebuild(
+                options, new_motors=any(p.name == 'motors_file' for p in changes))
+            if problem is not None:
+                return refused(f'the model cannot be built: {problem}')
         return accepted()
 
 

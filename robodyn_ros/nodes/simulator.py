@@ -33,6 +33,8 @@ class Simulator(DynamicsNode):
     call of ``~/step``, advances one cycle: the same commands give the same motion.
     """
 
+    hot_swap = False  # the true robot stays what it is
+
     def __init__(self, **options: Any):
         self._lock = threading.Lock()
         self._simulation: Simulation | None = None
