@@ -38,6 +38,8 @@ def add_commands(commands: Any) -> None:
     identify.add_argument('--decimation', type=float, help='Hz, of the parallel filter; 0: none')
     identify.add_argument('--slow', type=float, nargs='+',
                           help='rad/s: slower samples do not count; one number, or one a joint')
+    identify.add_argument('--guard', type=float, default=0.0, help='s about slow samples in which '
+                          'the others do not count either')
     identify.add_argument('--period', type=float, help='s, of a periodic motion: average periods')
     identify.add_argument('--joints', nargs='+', help='estimate these, the rest stays nominal')
     identify.add_argument('--torques-of', nargs='+', help='joints whose torques count')
@@ -60,10 +62,10 @@ def run_parameters(options: argparse.Namespace) -> int:
 def run_identify(options: argparse.Namespace) -> int:
     """Identify, prove, write; return 0 where the verdict is not bad."""
     from rich.console import Console
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-    from robodyn_ros.identification import FilterSettings, Settings, identify, read_log, validate
-    from robodyn_ros.report.results import write_results
+    from robodyn_ros.identification import FilterSettings, Settings, read_log
+    from robodyn_ros.report.results import PHASES, identify_and_write
 
     console = Console(highlight=False, soft_wrap=True)
     model = load_model(options.urdf, motors=options.motors)
@@ -75,31 +77,31 @@ def run_identify(options: argparse.Namespace) -> int:
     settings = Settings(
         kind=options.kind, friction=options.friction, method=options.method,
         filter=FilterSettings(cutoff=options.cutoff), decimation=options.decimation, slow=slow,
-        joints=options.joints, torques_of=options.torques_of)
+        guard=options.guard, joints=options.joints, torques_of=options.torques_of)
     fit, proof = _read(options, model, read_log)
-    with Progress(SpinnerColumn(), TextColumn('{task.description}'), TimeElapsedColumn(),
-                  console=console, transient=True) as progress:
-        task = progress.add_task('')
-        result = identify(model, fit, settings,
-                          progress=lambda phase: progress.update(task, description=phase))
-        progress.update(task, description='proof on other data')
-        proven = validate(result, proof)
-        consistent = validate(result, proof, consistent=True)
-        progress.update(task, description='writing')
-        written = write_results(result, proven, consistent, options.output,
-                                proven_on=[log.source for log in proof],
-                                command=shlex.join(['robodyn', *sys.argv[1:]]))
+    with Progress(BarColumn(), TextColumn('{task.description}'), TimeElapsedColumn(),
+                  console=console, transient=True) as bar:
+        task = bar.add_task('', total=len(PHASES))
+        outcome = identify_and_write(
+            model, fit, proof, settings, options.output,
+            command=shlex.join(['robodyn', *sys.argv[1:]]),
+            progress=lambda phase: bar.update(task, description=phase,
+                                              completed=PHASES.index(phase)))
+    result, proven, consistent = outcome.result, outcome.proof, outcome.consistent
     console.print('\n'.join(result.notes), style='dim')
     console.print(result.to_text())
     console.print(f'\nProof on {", ".join(log.source for log in proof)}:')
     console.print(proven.to_text())
     console.print(f'  physically consistent: {consistent.total:.2%} '
                   f'({consistent.total_filtered:.2%} filtered)')
-    console.print(f'\nwritten to {options.output}: {", ".join(path.name for path in written)}')
+    names = ', '.join(path.name for path in outcome.files)
+    console.print(f'\nwritten to {options.output}: {names}')
     return int(proven.verdict == 'bad')
 
 
 def _read(options: argparse.Namespace, model: Any, read_log: Any) -> tuple[list[Any], list[Any]]:
+    from robodyn_ros.report.results import shares
+
     def read(path: Path) -> Any:
         log = read_log(path, model, options.format)
         log.period = options.period
@@ -108,7 +110,4 @@ def _read(options: argparse.Namespace, model: Any, read_log: Any) -> tuple[list[
     logs = [read(path) for path in options.logs]
     if options.validate:
         return logs, [read(path) for path in options.validate]
-    if not 0 < options.share < 1:
-        raise ValueRangeError('--share', options.share, 'between 0 and 1')
-    parts = [log.split(options.share) for log in logs]
-    return [first for first, _ in parts], [second for _, second in parts]
+    return shares(logs, options.share)

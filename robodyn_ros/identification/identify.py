@@ -75,6 +75,9 @@ class Settings:
         Hz, cutoff of the parallel filter; 0: none; default: three times the motion's band.
     slow : float or sequence of float, optional
         rad/s or m/s: rows of joints slower than this do not count.
+    guard : float
+        s before and after a slow sample in which they do not count either: what friction does
+        while a joint sticks reaches through the filters.
     prior : float, optional
         Weight of the nominal model in the consistent estimate; default: see `consistent_estimate`.
     """
@@ -90,6 +93,7 @@ class Settings:
     filter: FilterSettings = FilterSettings()
     decimation: float | None = None
     slow: float | Sequence[float] | None = None
+    guard: float = 0.0
     prior: float | None = None
 
 
@@ -380,6 +384,7 @@ def _observations(linear: LinearModel, segments: list[Segment],
                 raise UnknownNameError('joint', name, names)
         counts = np.array([name in settings.torques_of for name in names])
     return Observations(linear, segments, cutoff=settings.decimation, slow=slow,
+                        guard=settings.guard,
                         torques_of=counts, known=_known(settings))
 
 
@@ -450,9 +455,9 @@ def _identified(linear: LinearModel, theta: Array, observations: Observations) -
         curve = sum((theta[k] * shape.values(c.term, speed, fast) for k, c in columns),
                     np.zeros(len(speed)))
         standard = [(k, c) for k, c in columns if c.standard >= 0]
-        if len(standard) == len(columns) and not shape.width:
-            continue
-        plain = FrictionShape('coulomb', 0.0, shape.speed)
+        if len(standard) == len(columns):
+            continue  # how wide sign(s) is does not change how high it is
+        plain = FrictionShape('coulomb', shape.width, shape.speed)
         w = np.column_stack([plain.values(c.term, speed, fast) for _, c in standard])
         offsets = [i for i, (_, c) in enumerate(standard) if c.term.startswith('off')]
         bounds = [-np.inf if i in offsets else 0.0 for i in range(len(standard))]

@@ -55,6 +55,8 @@ class Observations:
         Hz, of the parallel filter; 0 filters and decimates nothing; default: by the motion's band.
     slow : ndarray, shape (n,), optional
         Below this speed (rad/s, m/s) a joint's rows do not count.
+    guard : float
+        s before and after a slow sample in which a joint's rows do not count either.
     torques_of : ndarray of bool, shape (n,), optional
         Joints whose torques count.
     known : dict of str to float, optional
@@ -63,13 +65,13 @@ class Observations:
     """
 
     def __init__(self, linear: LinearModel, segments: list[Segment], *,
-                 cutoff: float | None = None, slow: Array | None = None,
+                 cutoff: float | None = None, slow: Array | None = None, guard: float = 0.0,
                  torques_of: NDArray[np.bool_] | None = None,
                  known: dict[str, float] | None = None):
         self.known = {linear.names.index(name): value for name, value in (known or {}).items()}
         self.linear, self.segments = linear, segments
         n = linear.model.n
-        self.slow = np.zeros(n) if slow is None else slow
+        self.slow, self.guard = np.zeros(n) if slow is None else slow, guard
         self.torques_of = np.ones(n, bool) if torques_of is None else torques_of
         rest = linear.rest()
         self._rest = None if rest is None else Dynamics(rest)
@@ -146,6 +148,8 @@ class Observations:
             qd = decimate(segment.qd[part])
             used = (np.abs(qd) > self.slow) & self.torques_of if self.slow.any() else \
                 np.broadcast_to(self.torques_of, qd.shape)
+            if self.guard and self.slow.any():
+                used = used & self._far_from_slow(segment, chosen)
             target = tau[part]
             for column, value in self.known.items():
                 target = target - w[:, :, column] * value
@@ -153,6 +157,15 @@ class Observations:
             yield Block(segment.t[chosen], decimate(w), decimate(target),
                         np.tile(used, (1, self.linear.rows // used.shape[1])), qd,
                         decimate(measured[part]))
+
+    def _far_from_slow(self, segment: Segment, chosen: Any) -> NDArray[np.bool_]:
+        """Which joints are fast throughout the guard about some samples, shape (M, n)."""
+        slow = np.cumsum(np.abs(segment.qd) <= self.slow, axis=0)
+        slow = np.vstack([np.zeros((1, slow.shape[1]), slow.dtype), slow])
+        width = int(np.ceil(self.guard * segment.rate))
+        first = np.maximum(chosen - width, 0)
+        last = np.minimum(chosen + width + 1, len(segment.qd))
+        return slow[last] == slow[first]
 
     def _pieces(self, k: int) -> Iterator[tuple[slice, Any, Callable[[Array], Array]]]:
         """(samples, where decimated ones lie, filter) of segment k, a few at a time."""

@@ -142,8 +142,8 @@ class DynamicsNode(LifecycleNode):
         self._made.append(lambda: destroy(entity))
         return entity
 
-    def listen(self, *subscriptions: tuple[Any, str, Callable[[Any], None], Any]) -> None:
-        """Serve (type, topic, callback, qos) on a fast thread until cleanup."""
+    def listen(self, *subscriptions: tuple[Any, ...]) -> None:
+        """Serve (type, topic, callback, qos, raw or not) on a fast thread until cleanup."""
         fast = FastSubscriptions(self, self._on_error)
         for subscription in subscriptions:
             fast.add(*subscription)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import copy
-
 import numpy as np
 from trajectory_msgs.msg import JointTrajectory
 
@@ -79,7 +77,7 @@ def check_start(reference: Reference, time: float, q: Array, tolerance: float,
 
 def with_effort(message: JointTrajectory, reference: Reference, dynamics: Dynamics,
                 ) -> tuple[JointTrajectory, Array]:
-    """Return the same trajectory with the efforts of inverse dynamics, and which joints saturate.
+    """Fill the trajectory with the efforts of inverse dynamics; return it, and who saturates.
 
     Raises
     ------
@@ -92,7 +90,6 @@ def with_effort(message: JointTrajectory, reference: Reference, dynamics: Dynami
         raise ValueRangeError('torque of the reference', 'not finite', 'a moderate motion')
     tau, over = saturate(tau, model.effort_limit)
     back = [model.joint_names.index(name) for name in message.joint_names]
-    filled = copy.deepcopy(message)
-    for point, row in zip(filled.points, tau, strict=True):
-        point.effort = row[back].tolist()
-    return filled, over
+    for point, row in zip(message.points, tau[:, back].tolist(), strict=True):
+        point.effort = row
+    return message, over

@@ -64,11 +64,12 @@ class Simulator(DynamicsNode):
         for name, description in (
                 ('position_noise', 'standard deviation of positions, rad or m'),
                 ('velocity_noise', 'of velocities, rad/s or m/s'),
-                ('effort_noise', 'of efforts, N m or N'),
                 ('position_step', 'resolution of the encoders, rad or m'),
                 ('delay', 's until a state is published'),
                 ('dropped', 'probability that a state is lost')):
             declare(self, name, 0.0, description, range_=(0.0, 1000.0), **fixed)
+        declare(self, 'effort_noise', [0.0], 'standard deviation of efforts, N m or N; one '
+                'number, or one for each joint', **fixed)
         declare(self, 'seed', 0, 'of all that is random', **fixed)
 
     def take_parameters(self, changes: dict[str, Any]) -> str | None:
@@ -99,6 +100,8 @@ class Simulator(DynamicsNode):
         value = {name: self.get_parameter(name).value for name in (
             'position_noise', 'velocity_noise', 'effort_noise', 'position_step', 'delay',
             'dropped', 'seed')}
+        if len(value['effort_noise']) == 1:
+            value['effort_noise'] = value['effort_noise'][0]
         try:
             simulation = Simulation(
                 running.text, truth=self.get_parameter('truth_file').value or None,
@@ -106,7 +109,7 @@ class Simulator(DynamicsNode):
                 timestep=self.get_parameter('timestep').value, gravity=running.model.gravity,
                 sensors=Sensors(**value))
             simulation.reset(self._start(simulation))
-        except RobodynError as error:
+        except (RobodynError, ValueError) as error:
             self.report('error', f'the robot is not simulated: {error}')
             return
         with self._lock:

@@ -72,7 +72,8 @@ def save_report(result: Result, proof: Validation, consistent: Validation, path:
                (f'{u.condition:.3g}', 'condition number')],
         charts={name: figure.to_html(
             full_html=False, include_plotlyjs=False, div_id=f'{name}-chart',
-            config={'displaylogo': False, 'responsive': True}) for name, figure in figures.items()},
+            config={'displaylogo': False, 'responsive': True})
+            for name, figure in figures.items()},
         joints=rows, parameters=parameters, condition=f'{u.condition:.4g}',
         regrouped=base.regrouped, without_effect=base.without_effect, weak=weak,
         apart=u.poorly_told_apart, consistency=_consistency(result, consistent),
