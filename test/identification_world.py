@@ -15,19 +15,25 @@ class Client:
         self._process = subprocess.Popen(
             [sys.executable, str(CLIENT), json.dumps(goal)], stdout=subprocess.PIPE,
             stdin=subprocess.PIPE, text=True)
-        self.feedback, self.result = [], None
+        self.feedback = []
 
     def read(self, until=None):
         """Read lines until the result, or feedback of a phase; return it."""
         for line in self._process.stdout:
             entry = json.loads(line)
             if entry['kind'] == 'result':
-                self.result = entry
+                assert until is None, f'{until} did not come: {entry["reasons"]}'
                 return entry
             self.feedback.append(entry)
             if until is not None and entry['phase'].startswith(until):
                 return entry
-        raise AssertionError(f'the client ended; its last words: {self.feedback[-1:]}')
+        raise AssertionError(f'the client ended with {self._process.wait(5)}; its last words: '
+                             f'{self.feedback[-1:]}')
+
+    def until(self, phase, progress):
+        """Read until the phase has come so far."""
+        while self.read(phase)['progress'] < progress:
+            pass
 
     def cancel(self):
         self._process.stdin.write('cancel\n')

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import yaml
 
 rclpy = pytest.importorskip('rclpy', reason='ROS 2 is not set up')
 from geometry_msgs.msg import WrenchStamped  # noqa: E402
@@ -11,11 +12,12 @@ from robots import PANDA_URDF, joint, link, planar_2r, robot  # noqa: E402
 from ros_world import of  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 from std_msgs.msg import Float64MultiArray  # noqa: E402
+from std_srvs.srv import Trigger  # noqa: E402
 from test_description import BROKEN  # noqa: E402
 
 import robodyn_ros as rd  # noqa: E402
 from robodyn_interfaces.msg import DynamicsTerms  # noqa: E402
-from robodyn_interfaces.srv import SetPayload  # noqa: E402
+from robodyn_interfaces.srv import SetModel, SetPayload  # noqa: E402
 from robodyn_ros.nodes.processes import NodeProcess  # noqa: E402
 
 TEXT = PANDA_URDF.read_text()
@@ -279,3 +281,47 @@ def test_what_is_doubtful_is_said_once_and_in_diagnostics(world, node):
     assert world.diagnostics['dynamics']['verdict'] == 'faulty'  # the triangle too
     world.spin(1.2)
     assert sum('link lower: radius of gyration' in line.msg for line in lines) == 1
+
+
+def test_a_model_is_swapped_and_rolled_back(world, node):
+    """Versions are in every message; what is published is always of one model."""
+    world.describe(planar_2r())
+    world.wait_for_model('dynamics')
+    terms = world.collect(DynamicsTerms, '/dynamics/terms')
+    q, qd = [0.3, -0.4], [0.1, 0.2]
+
+    def gravity(version):
+        def heard():
+            world.state(('j1', 'j2'), q, qd)
+            world.spin(0.05)
+            return terms and terms[-1].model_version == version
+        world.wait(heard, f'terms of model {version}')
+        return list(terms[-1].gravity), list(terms[-1].friction), list(terms[-1].rotor_inertia)
+
+    first = gravity(1)
+    heavy = planar_2r(m1=4.0)
+    motors = 'joints: {j1: {armature: 0.5, link_friction: {viscous: 2.0}}}'
+    answer = world.call(SetModel, 'dynamics/set_model', SetModel.Request(
+        robot_description=heavy, motors=motors, origin='run-7'))
+    assert answer.success and answer.model_version == 2, answer.message
+    second = gravity(2)
+    model = rd.load_model(heavy, motors=yaml.safe_load(motors))
+    np.testing.assert_allclose(second[0], rd.Dynamics(model).gravity(q), atol=1e-9)
+    assert second[1][0] == pytest.approx(0.2) and second[2] == [0.5, 0.0]
+    world.wait(lambda: world.diagnostics['dynamics'].get('model_origin') == 'run-7', 'its origin')
+    for bad, why in ((SetModel.Request(robot_description='<robot'), 'XML'),
+                     (SetModel.Request(robot_description=heavy, motors='joints: {knee: {}}'),
+                      'knee'),
+                     (SetModel.Request(robot_description=heavy, motors='- 1'), 'mapping'),
+                     (SetModel.Request(robot_description=heavy, motors='a: [') , 'YAML')):
+        answer = world.call(SetModel, 'dynamics/set_model', bad)
+        assert not answer.success and why in answer.message and answer.model_version == 2
+    assert gravity(2) == second
+    # other gravity: the identified model is built again, not the description
+    assert world.set_parameter('dynamics', 'friction_width', 0.01).successful
+    assert gravity(3)[0] == second[0]
+    for version, expected in ((4, second), (5, first)):
+        assert world.call(Trigger, 'dynamics/rollback', Trigger.Request()).success
+        assert gravity(version)[0] == expected[0]
+    answer = world.call(Trigger, 'dynamics/rollback', Trigger.Request())
+    assert not answer.success and 'no model before' in answer.message

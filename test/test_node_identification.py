@@ -1,6 +1,12 @@
 """The node `identification` in its loop: simulated robot, controller, client; all processes."""
 
 
+import copy
+import os
+import resource
+import signal
+import time
+
 import numpy as np
 import pytest
 import yaml
@@ -9,8 +15,13 @@ rclpy = pytest.importorskip('rclpy', reason='ROS 2 is not set up')
 from closed_loop import ClosedLoop, fast_motion, rms  # noqa: E402
 from identification_world import Client  # noqa: E402
 from measured_logs import DATA  # noqa: E402
+from rclpy.action import ActionClient  # noqa: E402
+from ros_world import World  # noqa: E402
+from sensor_msgs.msg import JointState  # noqa: E402
+from synthetic import LWR4  # noqa: E402
 
 import robodyn_ros as rd  # noqa: E402
+from robodyn_interfaces.action import IdentifyDynamics  # noqa: E402
 from robodyn_ros.excitation import Excitation  # noqa: E402
 from robodyn_ros.identification.base_parameters import base_parameters  # noqa: E402
 from robodyn_ros.identification.linear_model import LinearModel  # noqa: E402
@@ -36,11 +47,11 @@ GAINS = ('kp:=[2000.0, 2000.0, 1000.0, 200.0, 200.0, 150.0]',
          'kd:=[150.0, 150.0, 70.0, 15.0, 15.0, 12.0]')
 
 
-def server(world, root, *parameters, model=1):
+def server(world, root, *parameters, model=1, remap=()):
     arguments = [f'root:={root}', 'tracking_tolerance:=0.6', *parameters]
     process = NodeProcess('identification', '--ros-args',
                           *(word for entry in arguments for word in ('-p', entry)),
-                          '-r', '~/trajectory:=/feedforward/reference')
+                          '-r', '~/trajectory:=/feedforward/reference', *remap)
     world.wait_for_model('identification', model)
     return process
 
@@ -107,3 +118,251 @@ def covered(result):
     return [abs(value - values[name]) <= 1.96 * deviation for name, value, deviation, good in zip(
         result['base_parameter'], result['value'], result['standard_deviation'],
         result['significant'], strict=True) if good]
+
+
+# what can go wrong ----------------------------------------------------------------------------
+
+PLANAR = rd.load_model(LWR4.parent / 'planar_2r.urdf.xacro')
+EXCITATION = 'motion.yaml'
+STATUS = {'succeeded': 4, 'canceled': 5, 'aborted': 6}
+
+
+class Relay:
+    """Passes joint states on, until it is told to harm them."""
+
+    def __init__(self):
+        self.harm, self.last, self.count = '', None, 0
+
+    def __call__(self, message):
+        self.count += 1
+        if self.harm == 'frozen':
+            stamp = message.header.stamp
+            message = copy.deepcopy(self.last)
+            message.header.stamp = stamp
+        elif self.harm == 'silent':
+            return []
+        elif self.harm == 'dropped' and self.count % 10 in (3, 4, 7):
+            return []
+        elif self.harm == 'jump':
+            message.header.stamp.sec += 1000
+        elif self.harm == 'back':
+            message.header.stamp.sec -= 5
+        self.last = message
+        return [message]
+
+
+class Planar:
+    """A 2R arm in its closed loop, and the server beside it; its states pass a relay."""
+
+    def __init__(self, world, root):
+        root.mkdir()
+        self.world, self.root, self.relay = world, root, Relay()
+        found = rd.optimise_excitation(PLANAR, rd.Limits(torque_margin=0.2), period=4.0,
+                                       harmonics=3, periods=1, budget=2.0, starts=1)
+        (root / EXCITATION).write_text(found.to_yaml())
+        truth = root / 'truth.yaml'
+        truth.write_text('links: {link1: {mass: 1.3}, link2: {mass: 1.2}}')
+        self.loop = ClosedLoop(
+            world, PLANAR.description.urdf, lock_step=False,
+            simulator=('rate:=250.0', 'brakes:=true', 'effort_noise:=[0.05]',
+                       f'truth_file:={truth}'),
+            controller=('mode:=computed_torque', 'hold:=100.0', 'state_timeout:=0.5',
+                        'zero_after:=1.0', 'start_tolerance:=3.0'))
+        publisher = world.node.create_publisher(JointState, 'relayed', 100)
+        self.loop.hear(lambda message: [publisher.publish(m) for m in self.relay(message)])
+        self.loop.begin([0.0, 0.0])
+        self.server = self.start()
+
+    def start(self):
+        process = server(self.world, self.root, 'state_timeout:=0.6',
+                         remap=('-r', 'joint_states:=relayed'))
+        self.world.spin(0.5)
+        return process
+
+    def goal(self, name, **goal):
+        return Client(name=name, excitation=EXCITATION, validation_share=0.3,
+                      friction='coulomb', **goal)
+
+    def send(self, *goals):
+        """Send goals at once; return what became of each."""
+        client = ActionClient(self.world.node, IdentifyDynamics, 'identification/identify')
+        assert client.wait_for_server(10.0)
+        sent = [client.send_goal_async(IdentifyDynamics.Goal(**goal)) for goal in goals]
+        self.world.wait(lambda: all(one.done() for one in sent), 'answers')
+        ended = [one.result().get_result_async() for one in sent]
+        self.world.wait(lambda: all(one.done() for one in ended), 'results', 60.0)
+        client.destroy()
+        return [one.result() for one in ended]
+
+    def use(self, name, log):
+        """Identify from what an earlier run has recorded."""
+        with Client(name=name, source=2, logs=[log], friction='coulomb') as client:
+            result = client.read()
+        assert result['success'] and result['status'] == STATUS['succeeded'], result['reasons']
+
+    def close(self):
+        self.server.__exit__()
+        self.loop.__exit__()
+
+    def at_rest(self):
+        """Wait until the arm rests, soon."""
+        def still():
+            recent = [m.velocity for m in self.loop.states[-50:]]
+            return np.abs(recent).max() < 0.05
+        self.world.spin(0.3)
+        self.world.wait(still, 'the arm to rest', 2.5)
+
+
+@pytest.fixture(scope='module')
+def planar(tmp_path_factory):
+    world = World()
+    robot = Planar(world, tmp_path_factory.mktemp('planar') / 'runs')
+    yield robot
+    robot.close()
+    world.close()
+
+
+def test_cancel_in_every_phase(planar):
+    with Client(name='a', search_time=60.0) as client:
+        client.read('search')
+        client.cancel()
+        assert client.read()['status'] == STATUS['canceled']
+    with planar.goal('b') as client:
+        client.read('approach')
+        client.cancel()
+        assert client.read()['status'] == STATUS['canceled']
+    planar.at_rest()
+    with planar.goal('c') as client:
+        client.until('excite', 0.5)
+        client.cancel()
+        result = client.read()
+    assert result['status'] == STATUS['canceled'] and not result['success']
+    assert any('c/log' in reason for reason in result['reasons'])
+    planar.at_rest()
+    with Client(name='d', source=1, duration=30.0) as client:
+        client.read('record')
+        client.cancel()
+        assert client.read()['status'] == STATUS['canceled']
+    planar.use('e', 'c')  # what was recorded is there, and can be used by its name
+    with Client(name='f', source=2, logs=['c']) as client:
+        client.read('identify')
+        client.cancel()
+        assert client.read()['status'] in (STATUS['canceled'], STATUS['succeeded'])
+
+
+def test_a_new_goal_pre_empts_the_old(planar):
+    with planar.goal('old') as old:
+        old.read('excite')
+        with Client(name='new', source=1, duration=2.0) as new:
+            result = old.read()
+            assert result['status'] == STATUS['aborted']
+            assert 'pre-empted' in result['reasons'][0]
+            assert new.read()['folder'].endswith('/new')
+    planar.at_rest()
+    # two at once: one of them is pre-empted, the other has its turn
+    common = {'excitation': EXCITATION, 'validation_share': 0.3, 'friction': 'coulomb'}
+    results = planar.send({'name': 'x', **common}, {'name': 'y', **common})
+    assert ['pre-empted' in ' '.join(r.result.reasons) for r in results] == [True, False]
+    assert results[1].result.success, results[1].result.reasons
+
+
+def test_killed_in_the_middle_and_started_again(planar):
+    with planar.goal('cut') as client:
+        client.until('excite', 0.6)
+        os.kill(planar.server.pid, signal.SIGKILL)
+    assert not (planar.root / 'cut/log/metadata.yaml').exists()
+    planar.server.__exit__()
+    planar.world.diagnostics.clear()
+    planar.server = planar.start()
+    planar.world.wait(lambda: 'cut off after' in planar.server.log(), 'what was cut off')
+    assert (planar.root / 'cut/log/metadata.yaml').exists()
+    planar.use('again', 'cut')
+
+
+def test_a_full_disk_stops_the_robot_and_keeps_what_is_written(planar):
+    with planar.goal('full') as client:
+        client.until('excite', 0.5)
+        size = (planar.root / 'full/log/log.db3').stat().st_size
+        resource.prlimit(planar.server.pid, resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
+        result = client.read()
+    assert result['status'] == STATUS['aborted']
+    assert 'nothing more can be recorded' in result['reasons'][0]
+    planar.at_rest()
+    resource.prlimit(planar.server.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY,) * 2)
+    planar.use('kept', 'full')
+    assert planar.server.exit_code is None
+
+
+@pytest.mark.parametrize('harm, why', [
+    ('frozen', 'frozen'), ('silent', 'stay out'), ('jump', 'jumped by 1000'), ('back', 'jumped')])
+def test_states_that_cannot_be_trusted_stop_the_robot(planar, harm, why):
+    with planar.goal(harm) as client:
+        client.until('excite', 0.4)
+        planar.relay.harm = harm
+        result = client.read()
+    planar.relay.harm = ''
+    assert result['status'] == STATUS['aborted'] and why in result['reasons'][0]
+    assert f'{harm}/log' in result['reasons'][1]
+    planar.at_rest()
+
+
+def test_dropped_states_are_noticed_and_survived(planar):
+    planar.relay.harm = 'dropped'
+    with planar.goal('dropped') as client:
+        result = client.read()
+    planar.relay.harm = ''
+    assert result['success'] and result['verdict'] == 'good', result['reasons']
+    assert planar.server.exit_code is None
+
+
+def test_goals_that_make_no_sense_are_answered_with_why(planar):
+    (planar.root.parent / 'secret.npz').write_text('')
+    (planar.root / 'link').symlink_to(planar.root.parent)
+    for goal, why in (
+            ({'source': 2, 'logs': ['../secret.npz']}, 'no name of a run'),
+            ({'source': 2, 'logs': ['/etc/passwd']}, 'no name of a run'),
+            ({'source': 2, 'logs': ['link/secret.npz']}, 'leads out'),
+            ({'source': 2, 'logs': ['nothing']}, 'does not exist'),
+            ({'source': 2}, 'no log'), ({'source': 9}, 'source is 9'),
+            ({'source': 2, 'logs': [EXCITATION]}, 'suffix'),
+            ({'name': '../up', 'source': 1, 'duration': 1.0}, 'no name of a run'),
+            ({'source': 1, 'duration': 0.0}, 'duration'),
+            ({'source': 1, 'duration': 1.0, 'kind': 'magic'}, 'magic'),
+            ({'excitation': '../' + EXCITATION}, 'no name of a run')):
+        ended = planar.send(goal)[0]
+        assert ended.status == STATUS['aborted'] and not ended.result.success
+        assert why in ' '.join(ended.result.reasons), goal
+    assert planar.server.exit_code is None
+
+
+# real logs, played as a bag -------------------------------------------------------------------
+
+
+def test_a_real_log_played_as_a_bag_gives_the_offline_figures(world, tmp_path):
+    """The UR10's measured log, on the topic it was recorded from, five times as fast."""
+    from rosbags.rosbag2 import Reader
+
+    world.describe(UR10)
+    states = DATA / 'ur10/ur10_exciting_trajectory.db3'
+    model = rd.load_model(UR10)
+    log = rd.read_log(states, model)
+    with server(world, tmp_path / 'runs', 'state_timeout:=2.0') as process:
+        publisher = world.node.create_publisher(JointState, 'joint_states', 100)
+        world.wait(lambda: publisher.get_subscription_count() == 1, 'the server')
+        with Reader(states) as bag:
+            wanted = [c for c in bag.connections if c.msgtype == 'sensor_msgs/msg/JointState']
+            messages = [bytes(raw) for _, _, raw in bag.messages(connections=wanted)]
+        with Client(name='ur10', source=1, duration=log.duration + 1,
+                    validation_share=0.3) as client:
+            client.read('waiting')
+            for raw in messages:
+                publisher.publish(raw)
+                time.sleep(0.0016)
+            result = client.read()
+        assert result['success'], result['reasons']
+        assert process.exit_code is None
+    fit, proof = log.split(0.7)
+    offline = rd.validate(rd.identify(model, fit), proof)
+    np.testing.assert_allclose(result['validation_error'], offline.relative_error, rtol=1e-6)
+    np.testing.assert_allclose(result['validation_error_filtered'],
+                               offline.relative_error_filtered, rtol=1e-6)

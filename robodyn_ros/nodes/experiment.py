@@ -28,6 +28,7 @@ APPROACH_SPEED, FASTEST_APPROACH = 0.25, 1.0  # of the velocity limit; rad/s or 
 TORQUE_SHARE = 0.9  # of the effort limit, on the way to a start
 SLACK = 0.02  # beyond the joint range, of its width
 FAST = 1.3  # times the velocity limit
+SUSPICIOUS = 0.1  # s of unchanged positions, off the reference
 STILL = 0.02  # rad or m that the reference moves while the positions stay the same
 
 
@@ -50,6 +51,20 @@ class Script:
 
     reference: Reference
     windows: tuple[Window, ...]
+
+    def place(self, time: float) -> tuple[str, float]:
+        """Return the window at a time (s), or ``approach``, and the share of it that is over."""
+        if time < 0:
+            return 'approach', 0.0
+        edges = [0.0]
+        for window in self.windows:
+            if window.start <= time <= window.end:
+                return window.name, (time - window.start) / (window.end - window.start)
+            edges += [window.start, window.end]
+        edges.append(self.reference.duration)
+        before = max((e for e in edges if e <= time), default=0.0)
+        after = min((e for e in edges if e > time), default=before + 1.0)
+        return 'approach', min(max((time - before) / (after - before), 0.0), 1.0)
 
     def message(self, joint_names: tuple[str, ...]) -> JointTrajectory:
         """Return it as a trajectory that starts when it arrives."""
@@ -273,16 +288,15 @@ class Eye:
                     latest.qd)
         if reference is None:
             return
-        away = latest.q - reference[0]
-        self._blame('is off its reference by more than tracking_tolerance',
-                    np.abs(away) > self.tracking, away)
-        now = time.monotonic()
+        now, away = time.monotonic(), latest.q - reference[0]
         if self._moved is None or np.any(latest.q != self._moved[1]):
             self._moved = now, latest.q, reference[0]
-        elif now - self._moved[0] > self.frozen_after and np.abs(
-                reference[0] - self._moved[2]).max() > STILL:
-            raise Fault('joint_states are frozen: no position has changed for '
-                        f'{now - self._moved[0]:.1f} s, though the robot was told to move')
+        same, moved = now - self._moved[0], np.abs(reference[0] - self._moved[2]).max() > STILL
+        lost = np.abs(away) > self.tracking
+        if moved and (same > self.frozen_after or (lost.any() and same > SUSPICIOUS)):
+            raise Fault(f'joint_states are frozen: no position has changed for {same:.2f} s, '
+                        'though the robot was told to move')
+        self._blame('is off its reference by more than tracking_tolerance', lost, away)
 
     def _blame(self, what: str, bad: Any, values: Array) -> None:
         if bad.any():
@@ -306,7 +320,7 @@ def play(eye: Eye, script: Script, send: Callable[[JointTrajectory], None],
     recorder : callable
         Makes the recorder of a window by its name.
     tick : callable
-        ``tick(window, share)`` many times a second; what it raises stops the motion.
+        ``tick(window, share of it)`` many times a second; what it raises stops the motion.
     delay : float
         s after which the motion begins, on the clock of the states; 0: when it arrives.
 
@@ -327,20 +341,20 @@ def play(eye: Eye, script: Script, send: Callable[[JointTrajectory], None],
         message.header.stamp.sec, message.header.stamp.nanosec = divmod(start, 10**9)
     send(message)
     reference = script.reference
-    state = reference.sample(0.0)
+    seen, arrived = -delay, time.monotonic()  # what the robot's clock said, and when
     try:
         while True:
-            assert eye.latest is not None
-            now = (eye.latest.stamp - start) * 1e-9
-            if now > reference.duration:
+            eye.check()
+            latest = eye.latest
+            seen, arrived = (latest.stamp - start) * 1e-9, latest.arrived
+            if seen > reference.duration:
                 break
-            state = reference.sample(now)
-            eye.check(state[:2])
-            name = next((w.name for w in script.windows if w.start <= now <= w.end), 'approach')
-            tick(name, max(now, 0.0) / reference.duration)
+            eye.check(reference.sample(seen)[:2])
+            tick(*script.place(seen))
             time.sleep(0.02)
     except BaseException:
-        send(braking(eye.model, *state[:2]))
+        now = seen + time.monotonic() - arrived  # the controller goes on while states stay out
+        send(braking(eye.model, *reference.sample(now)[:2]))
         raise
     finally:
         eye.close()

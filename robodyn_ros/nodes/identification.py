@@ -276,7 +276,8 @@ class Identification(DynamicsNode):
                         f'valid: at least {ROOM}')
         fresh: list[Path] = []
         if goal.source == Goal.EXCITE:
-            fresh, proof = self._excite(job, running, eye, folder, prove=not proof_paths)
+            fresh, proof = self._excite(job, running, eye, folder, prove=not proof_paths
+                                        and not goal.validation_share)
             proof_paths += proof
         elif goal.source == Goal.RECORD:
             fresh = [self._record(job, running, eye, folder)]
@@ -388,25 +389,25 @@ class Identification(DynamicsNode):
             raise IdentificationError(f'duration is {goal.duration}; valid: above 0, at most '
                                       '3600 s')
         job.phase = 'record'
-        eye.begin()
-        while eye.latest is None or time.monotonic() - eye.latest.arrived > 0.1:
-            job.check()  # it begins with the first state
-            self._feedback(job, 'waiting for joint_states', 0.0)
-            time.sleep(0.05)
-        start = eye.latest.stamp
         live = LiveFit(running.model, goal.kind)
+        eye.latest = None
+        eye.begin()
+        eye.record(self._recorder(job, folder / RECORDING), 0, 2**63)
 
         def go(tick: Callable[[str, float], None]) -> None:
-            eye.record(self._recorder(job, folder / RECORDING), start,
-                       start + int(goal.duration * 1e9))
             try:
-                while True:
-                    assert eye.latest is not None
-                    share = (eye.latest.stamp - start) * 1e-9 / goal.duration
-                    if share > 1:
+                while eye.latest is None:
+                    tick('waiting for joint_states', 0.0)
+                    time.sleep(0.02)
+                start, share = eye.latest.stamp, 0.0
+                while share < 1:
+                    latest = eye.latest
+                    if time.monotonic() - latest.arrived > eye.timeout:
+                        self.report('info', 'joint_states ended, and so does the recording')
                         return
                     eye.check()
-                    tick('record', share)
+                    share = (latest.stamp - start) * 1e-9 / goal.duration
+                    tick('record', min(share, 1.0))
                     time.sleep(0.02)
             finally:
                 eye.close()

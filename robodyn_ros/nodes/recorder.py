@@ -6,7 +6,9 @@ import queue
 import shutil
 import sqlite3
 import threading
+import time
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -52,31 +54,30 @@ class Recorder:
         self._thread.join(timeout=30.0)
 
     def _run(self) -> None:
+        writer = Writer(self.folder, version=9)
         try:
             store = get_typestore(Stores.ROS2_JAZZY)
-            writer = Writer(self.folder, version=9)
             writer.open()
             connections = {topic: writer.add_connection(topic, kind, typestore=store)
                            for topic, kind in self._topics.items()}
-            writer.storage.conn.commit()
             self._take(writer, connections)
             writer.close()
         except (OSError, sqlite3.Error) as error:
             self.error = f'{self.folder}: {getattr(error, "strerror", None) or error}'
+            with suppress(Exception):
+                writer.abort()  # what was committed stays
 
     def _take(self, writer: Any, connections: Mapping[str, Any]) -> None:
-        ended = False
-        while not ended:
-            try:
+        due, entry = 0.0, ()
+        while entry is not None:
+            with suppress(queue.Empty):
                 entry = self._queue.get(timeout=COMMIT_EVERY)
-                while entry is not None:
+                if entry:
                     topic, when, message = entry
                     writer.write(connections[topic], when, message)
-                    entry = self._queue.get(timeout=0.02)
-                ended = True
-            except queue.Empty:
-                pass
-            writer.storage.conn.commit()
+            if time.monotonic() > due:
+                writer.storage.conn.commit()
+                due = time.monotonic() + COMMIT_EVERY
 
 
 def complete(folder: Path) -> int:
