@@ -65,9 +65,33 @@ def _parser() -> argparse.ArgumentParser:
     motors.set_defaults(run=_motors)
     excitation_command.add_commands(commands)
     identification_command.add_commands(commands)
-    demo = commands.add_parser('demo', help='see the topics of a moving arm, live and checked')
+    calibrate = commands.add_parser('calibrate', help='call a running identification server: '
+                                    'excite, record, identify, prove, swap')
+    what = calibrate.add_mutually_exclusive_group()
+    what.add_argument('--record', type=float, metavar='SECONDS',
+                      help='record what others make the robot do, instead of exciting it')
+    what.add_argument('--logs', nargs='+', default=[], help="names of logs in the server's root")
+    calibrate.add_argument('--name', default='', help='of the run')
+    calibrate.add_argument('--kind', choices=identification_command.KINDS, default='lumped')
+    calibrate.add_argument('--friction', choices=identification_command.FRICTIONS, default='auto')
+    calibrate.add_argument('--excitation', default='', help="YAML file in the server's root")
+    for option, words in (('search-time', 's for the search of an excitation'),
+                          ('period', 's of the excitation'),
+                          ('speed', 'share of the velocity limits'),
+                          ('torque-margin', 'share of the torque limits kept in reserve'),
+                          ('validation-share', 'of the data, for the proof'),
+                          ('slow', 'rad/s: slower samples do not count'),
+                          ('guard', 's about slow samples')):
+        calibrate.add_argument(f'--{option}', type=float, default=0.0, help=words)
+    calibrate.add_argument('--apply', action='store_true',
+                           help='swap the model into the running nodes where the proof is good')
+    calibrate.add_argument('--action', default='identification/identify')
+    calibrate.set_defaults(run=_calibrate)
+    demo = commands.add_parser('demo', help='a closed loop: PD alone, then with feed-forward')
     demo.add_argument('--urdf', type=Path, help='URDF or xacro of another robot')
     demo.add_argument('--seconds', type=float, default=20.0, help='how long (default 20)')
+    demo.add_argument('--record', type=Path, help='write a bag of the states and torques here')
+    demo.add_argument('--plot', type=Path, help='write a picture of the errors here')
     demo.add_argument('--picture', type=Path, help='write the terminal to this SVG file')
     demo.set_defaults(run=_demo)
     return parser
@@ -111,6 +135,23 @@ def _motors(options: argparse.Namespace) -> int:
     return 0
 
 
+def _calibrate(options: argparse.Namespace) -> int:
+    try:
+        from robodyn_interfaces.action import IdentifyDynamics
+        from robodyn_ros.nodes.calibrate import calibrate
+    except ImportError as error:
+        print(f'robodyn: calibrate needs ROS 2 ({error}); source a distribution', file=sys.stderr)
+        return 2
+    goal = IdentifyDynamics.Goal()
+    for name in ('name', 'kind', 'friction', 'excitation', 'search_time', 'period', 'speed',
+                 'torque_margin', 'validation_share', 'slow', 'guard', 'logs', 'apply'):
+        setattr(goal, name, getattr(options, name))
+    goal.source = goal.USE_LOGS if options.logs else goal.EXCITE
+    if options.record is not None:
+        goal.source, goal.duration = goal.RECORD, options.record
+    return calibrate(goal, options.action)
+
+
 def _demo(options: argparse.Namespace) -> int:
     if not 1.0 <= options.seconds <= 3600:
         print('robodyn: --seconds must be from 1 to 3600', file=sys.stderr)
@@ -126,7 +167,11 @@ def _demo(options: argparse.Namespace) -> int:
     text = read_text(source)
     if isinstance(text, bytes):
         text = text.decode(errors='replace')
-    return run_demo(model, text, seconds=options.seconds, picture=options.picture)
+    if options.record is not None and options.record.exists():
+        print(f'robodyn: {options.record} exists; valid: a new folder', file=sys.stderr)
+        return 2
+    return run_demo(model, text, seconds=options.seconds, picture=options.picture,
+                    plot=options.plot, record=options.record)
 
 
 if __name__ == '__main__':

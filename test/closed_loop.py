@@ -8,7 +8,7 @@ from std_srvs.srv import SetBool, Trigger
 from trajectory_msgs.msg import JointTrajectory
 
 import robodyn_ros as rd
-from robodyn_ros.excitation.fourier import Basis
+from robodyn_ros.excitation import sample_motion as fast_motion
 from robodyn_ros.nodes.fast_path import FastSubscriptions
 from robodyn_ros.nodes.processes import NodeProcess
 from robodyn_ros.nodes.trajectories import joint_trajectory
@@ -19,27 +19,6 @@ def _fail(topic, error):
 
 
 PATIENT = ('state_timeout:=5.0', 'zero_after:=10.0')  # in lock-step the wall clock means nothing
-
-
-def fast_motion(model, seed=4, period=3.0, harmonics=3):
-    """A random motion from rest to rest, near the limits of range, speed and torque."""
-    basis = Basis(period, harmonics, 300)
-    rng = np.random.default_rng(seed)
-    x = np.zeros((1 + basis.free, model.n))
-    lower, upper = np.maximum(model.lower, -2.0), np.minimum(model.upper, 2.0)
-    x[0] = (lower + upper) / 2
-    x[1:] = rng.normal(size=(basis.free, model.n))
-    motion = basis.motion(x)
-    reach = 0.35 * (upper - lower) / np.abs(motion.q - x[0]).max(axis=0)
-    speed = 0.8 * np.minimum(model.velocity_limit, 3.0) / np.abs(motion.qd).max(axis=0)
-    x[1:] *= np.minimum(reach, speed)
-    dynamics = rd.Dynamics(model, friction_width=0.01)
-    while True:
-        tau = dynamics.inverse_dynamics(*basis.motion(x)[:3])
-        if (np.abs(tau) < 0.7 * model.effort_limit).all():
-            break
-        x[1:] *= 0.9
-    return basis.excitation(x, model.joint_names, 1, {})
 
 
 class ClosedLoop:
@@ -128,6 +107,9 @@ class ClosedLoop:
         stamps = [m.header.stamp.sec + m.header.stamp.nanosec * 1e-9 for m in states]
         return np.array(stamps), *(np.array([getattr(m, field) for m in states])
                                    for field in ('position', 'velocity', 'effort'))
+
+
+__all__ = ['ClosedLoop', 'fast_motion', 'rms']
 
 
 def rms(wrong):

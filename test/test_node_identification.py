@@ -5,6 +5,8 @@ import copy
 import os
 import resource
 import signal
+import subprocess
+import sys
 import time
 
 import numpy as np
@@ -313,6 +315,17 @@ def test_dropped_states_are_noticed_and_survived(planar):
     planar.relay.harm = ''
     assert result['success'] and result['verdict'] == 'good', result['reasons']
     assert planar.server.exit_code is None
+
+
+def test_the_command_shows_phases_residuals_and_the_result(planar):
+    done = subprocess.run(
+        [sys.executable, '-m', 'robodyn_ros.cli', 'calibrate', '--name', 'command', '--friction',
+         'coulomb', '--excitation', EXCITATION, '--validation-share', '0.3'],
+        capture_output=True, text=True, timeout=60, env={**os.environ, 'COLUMNS': '140'})
+    assert done.returncode == 0, done.stdout + done.stderr
+    for words in ('approach', 'excite', 'unexplained', 'condition', 'good', 'joint2',
+                  'report.html'):
+        assert words in done.stdout, words
 
 
 def test_goals_that_make_no_sense_are_answered_with_why(planar):

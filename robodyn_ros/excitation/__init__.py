@@ -9,6 +9,7 @@ from robodyn_ros.excitation.optimise import (
     propose,
     validation_plan,
 )
+from robodyn_ros.excitation.sample import sample_motion
 
 __all__ = ['Constraints', 'Excitation', 'Limits', 'Motion', 'Plan', 'Progress',
-           'optimise_excitation', 'propose', 'validation_plan']
+           'optimise_excitation', 'propose', 'validation_plan', 'sample_motion']

@@ -1,0 +1,111 @@
+"""`robodyn calibrate`: calls the identification action and shows what it does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import rclpy
+from action_msgs.msg import GoalStatus
+from rclpy.action import ActionClient
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.signals import SignalHandlerOptions
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from robodyn_interfaces.action import IdentifyDynamics
+
+COLOURS = {'good': 'green', 'doubtful': 'yellow', 'bad': 'red'}
+PATIENCE = 10.0  # s for the server to be there
+
+
+def calibrate(goal: IdentifyDynamics.Goal, action: str, console: Console | None = None) -> int:
+    """Send a goal, show phases, condition and residuals, then the result; return the exit code.
+
+    Ctrl-C cancels the goal: the robot stops, and what was recorded is kept.
+    """
+    console = console or Console()
+    rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
+    try:
+        node = rclpy.create_node('calibrate')
+        executor = SingleThreadedExecutor()
+        executor.add_node(node)
+        client = ActionClient(node, IdentifyDynamics, action)
+        if not client.wait_for_server(PATIENCE):
+            console.print(f'[red]there is no action server {action}[/]; valid: the name of one, '
+                          'for example after: ros2 launch robodyn_ros identification.launch.py '
+                          'urdf:=arm.urdf')
+            return 2
+        with Progress(TextColumn('{task.description:32}'), BarColumn(), TimeElapsedColumn(),
+                      TextColumn('{task.fields[said]}'), console=console) as bars:
+            result, status = _follow(executor, client, goal, _Bars(bars))
+        _show(console, result, status)
+        return 0 if result.success and result.verdict != 'bad' else 1
+    finally:
+        rclpy.try_shutdown()
+
+
+class _Bars:
+    """A bar for each phase, as they come."""
+
+    def __init__(self, bars: Progress):
+        self._bars, self._phase, self._task = bars, '', None
+
+    def take(self, message: Any) -> None:
+        feedback = message.feedback
+        if feedback.phase != self._phase:
+            self.end()
+            self._phase = feedback.phase
+            self._task = self._bars.add_task(feedback.phase, total=1.0, said='')
+        said = [f'{feedback.samples} samples'] if feedback.samples else []
+        if feedback.condition:
+            said.append(f'condition {feedback.condition:.3g}')
+        known = [x for x in feedback.residual if x == x]
+        if known:
+            said.append('unexplained ' + ' '.join(f'{x:.0%}' for x in known))
+        self._bars.update(self._task, completed=feedback.progress, said=', '.join(said))
+
+    def end(self) -> None:
+        if self._task is not None:
+            self._bars.update(self._task, completed=1.0)
+
+
+def _follow(executor: Any, client: Any, goal: Any, bars: _Bars) -> tuple[Any, int]:
+    sent = client.send_goal_async(goal, feedback_callback=bars.take)
+    while not sent.done():
+        executor.spin_once(timeout_sec=0.1)
+    handle = sent.result()
+    if not handle.accepted:
+        refused = IdentifyDynamics.Result(reasons=['refused: the server is not active'])
+        return refused, GoalStatus.STATUS_ABORTED
+    ended = handle.get_result_async()
+    while not ended.done():
+        try:
+            executor.spin_once(timeout_sec=0.1)
+        except KeyboardInterrupt:
+            handle.cancel_goal_async()
+    bars.end()
+    return ended.result().result, ended.result().status
+
+
+def _show(console: Console, result: Any, status: int) -> None:
+    if not result.success:
+        word = 'cancelled' if status == GoalStatus.STATUS_CANCELED else 'failed'
+        console.print(f'[red]{word}')
+    else:
+        console.print(f'[{COLOURS.get(result.verdict, "white")} bold]{result.verdict}')
+        table = Table('joint', *('fit', 'proof', 'without noise', 'description'))
+        for row in zip(result.joint, result.identification_error, result.validation_error,
+                       result.validation_error_filtered, result.validation_error_nominal,
+                       strict=True):
+            table.add_row(row[0], *(f'{value:.2%}' for value in row[1:]))
+        console.print(table)
+        console.print(f'{sum(result.significant)} of {len(result.base_parameter)} base parameters '
+                      f'significant, condition {result.condition:.3g}')
+    for reason in result.reasons:
+        console.print(f'- {reason}', markup=False)
+    if result.applied:
+        versions = ', '.join(map(str, result.model_version))
+        console.print(f'[green]swapped in[/], model versions {versions}')
+    if result.folder:
+        console.print(f'{result.folder}: {", ".join(result.files)}', markup=False, soft_wrap=True)

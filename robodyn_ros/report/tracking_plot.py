@@ -1,0 +1,54 @@
+"""Picture of tracking errors under several control laws."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from robodyn_ros.description import Array
+from robodyn_ros.errors import LogError
+
+COLOURS = ('#c2410c', '#0b6e99', '#15803d', '#7c3aed')
+POINTS = 2000
+
+
+def save_tracking_plot(joint_names: Sequence[str], errors: Sequence[tuple[str, Array, Array]],
+                       path: str | Path) -> None:
+    """Plot the error of every joint over time, a row for each law.
+
+    Parameters
+    ----------
+    joint_names : sequence of str
+        The n joints.
+    errors : sequence of (str, ndarray, ndarray)
+        Name of the law, times (N,) in s, errors (N, n) in rad or m.
+    path : str or Path
+        Of the picture.
+
+    Raises
+    ------
+    LogError
+        It cannot be written.
+    """
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(10, 2.6 * len(errors) + 0.6), layout='constrained')
+    axes = np.atleast_1d(figure.subplots(len(errors), 1, sharex=True))
+    for axis, (law, t, wrong) in zip(axes, errors, strict=True):
+        step = max(1, len(t) // POINTS)
+        for k, joint in enumerate(joint_names):
+            axis.plot(t[::step], wrong[::step, k], lw=1.1, label=joint)
+        rms = float(np.sqrt(np.mean(np.square(wrong))))
+        axis.set_title(f'{law}: root mean square {rms:.3g} rad', fontsize=10, loc='left')
+        axis.set_ylabel('error, rad or m', fontsize=9)
+        axis.axhline(0, color='black', lw=0.5)
+        for side in ('top', 'right'):
+            axis.spines[side].set_visible(False)
+    axes[0].legend(fontsize=8, ncols=4, frameon=False)
+    axes[-1].set_xlabel('time, s')
+    try:
+        figure.savefig(path, dpi=110)
+    except OSError as error:
+        raise LogError(f'cannot be written: {error.strerror}', source=str(path)) from None
