@@ -24,6 +24,8 @@ setup(
         (f'share/{NAME}', ['package.xml']),
         (f'share/{NAME}/launch', glob('launch/*.launch.py')),
         (f'share/{NAME}/config', glob('config/*.yaml')),
+        (f'share/{NAME}/config/layouts', glob('config/layouts/*')),
+        (f'share/{NAME}/examples/ros2_control', glob('examples/ros2_control/*')),
         (f'share/{NAME}/config/robots', glob('config/robots/*.yaml')),
         (f'share/{NAME}/urdf', glob('urdf/*.xacro')),
     ],

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import sys
 
+from closed_loop import closed_loop
 from excitation import excitation
 from identification import identification
 from latency import latency
 from speed import ROBOTS, speed
 
 if __name__ == '__main__':
-    wanted = sys.argv[1:] or ['speed', 'latency', 'identification', 'excitation']
+    wanted = sys.argv[1:] or ['speed', 'latency', 'closed_loop', 'identification', 'excitation']
     if 'speed' in wanted:
         for robot in ROBOTS:
             print('\n'.join(speed(robot)), end='\n\n', flush=True)
     if 'latency' in wanted:
         print('\n'.join(latency()))
+    if 'closed_loop' in wanted:
+        print('\n'.join(closed_loop()))
     if 'identification' in wanted:
         identification()
     if 'excitation' in wanted:

@@ -5,8 +5,9 @@ import subprocess
 import sys
 
 import pytest
-from robots import planar_2r
+from robots import PANDA_URDF, planar_2r
 
+import robodyn_ros as rd
 from robodyn_ros import __version__
 
 
@@ -22,21 +23,29 @@ def test_help_and_version():
     assert robodyn().returncode == 2 and robodyn('dance').returncode == 2
 
 
-def test_demo_ends_by_itself_with_a_summary(tmp_path):
+def test_demo_closes_the_loop_and_ends_by_itself(tmp_path):
+    """PD alone, then with the model; table, picture, plot and bag."""
     pytest.importorskip('rclpy', reason='ROS 2 is not set up')
-    picture = tmp_path / 'demo.svg'
-    ran = robodyn('demo', '--seconds', '3', '--picture', str(picture))
+    picture, plot, bag = tmp_path / 'demo.svg', tmp_path / 'errors.png', tmp_path / 'bag'
+    ran = robodyn('demo', '--seconds', '6', '--picture', str(picture), '--plot', str(plot),
+                  '--record', str(bag))
     assert ran.returncode == 0, ran.stdout + ran.stderr
-    assert 'every value agrees with the core' in ran.stdout and 'panda_joint7' in ran.stdout
-    assert 'mass_matrix' in ran.stdout and 'median' in ran.stdout
-    assert picture.read_text().startswith('<svg')
+    for words in ('PD alone', 'feed-forward + PD', 'panda_joint7', 'agrees with the core'):
+        assert words in ran.stdout
+    whole = next(line for line in ran.stdout.splitlines() if line.startswith('│ all'))
+    plain, helped = (float(cell) for cell in whole.replace('│', '|').split('|')[2:4])
+    assert helped < plain / 5
+    assert picture.read_text().startswith('<svg') and plot.stat().st_size > 10_000
+    log = rd.read_log(bag, rd.load_model(PANDA_URDF))
+    assert log.duration > 6 and len(log) > 2000
+    assert robodyn('demo', '--record', str(bag)).returncode == 2  # nothing is overwritten
 
 
 def test_demo_of_another_robot(tmp_path):
     pytest.importorskip('rclpy', reason='ROS 2 is not set up')
     path = tmp_path / 'planar.urdf'
     path.write_text(planar_2r())
-    ran = robodyn('demo', '--seconds', '2', '--urdf', str(path))
+    ran = robodyn('demo', '--seconds', '6', '--urdf', str(path))
     assert ran.returncode == 0, ran.stdout + ran.stderr
 
 

@@ -142,7 +142,7 @@ class Supervisor:
                token if phase == FOLLOWING else None)
         last = self._torque
         if last is None or last.shape != torque.shape:
-            last, self._fade = torque, None
+            last, self._fade = None, None
         elif key != self._key:
             self._fade = (now, last - torque) if self.phase != ZERO else None
         if phase != self.phase:
@@ -157,7 +157,7 @@ class Supervisor:
                 self._fade = None
         torque, saturated = saturate(torque, dynamics.model.effort_limit)
         limited = np.isfinite(tuning.rate_limit)
-        if limited.any():
+        if last is not None and limited.any():
             step = np.where(limited, tuning.rate_limit, 0.0) * min(
                 max(now - self._time, 0.0), LONGEST_STEP)
             torque = np.where(limited, np.clip(torque, last - step, last + step), torque)
