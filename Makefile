@@ -7,8 +7,16 @@ RUN := $(if $(ROS_DISTRO),source install/local_setup.bash &&)
 demo: venv
 	$(RUN) .venv/bin/robodyn demo $(ARGS)
 
+# what computes runs on all cores; what keeps time with real nodes runs alone, after it
+NODES := $(wildcard test/test_node_*.py) test/test_closed_loop.py test/test_cli.py
+
 test: check
+ifdef ARGS
 	$(RUN) .venv/bin/python -m pytest $(ARGS)
+else
+	$(RUN) .venv/bin/python -m pytest -n auto $(NODES:%=--ignore=%)
+	$(RUN) .venv/bin/python -m pytest $(NODES)
+endif
 
 check: venv
 	.venv/bin/ruff check .
