@@ -11,7 +11,9 @@ from robodyn_ros.denavit_hartenberg import model_from_dh
 from robodyn_ros.description import Inertial
 from robodyn_ros.dynamics import (
     Dynamics,
+    ElasticTorque,
     Energy,
+    FlexibleDynamics,
     InertiaBounds,
     OperationalSpace,
     Terms,
@@ -40,7 +42,8 @@ _IDENTIFICATION = (
 _EXCITATION = ('Excitation', 'Limits', 'Plan', 'optimise_excitation', 'validation_plan')
 
 __all__ = [
-    'DescriptionError', 'Dynamics', 'Energy', 'IdentificationError', 'Inertial', 'InertiaBounds',
+    'DescriptionError', 'Dynamics', 'ElasticTorque', 'Energy', 'FlexibleDynamics',
+    'IdentificationError', 'Inertial', 'InertiaBounds',
     'LogError', 'Model', 'OperationalSpace', 'RobodynError', 'ShapeError', 'Terms',
     'UnknownNameError', 'ValueRangeError', 'build_model', 'inertia_bounds', 'load_model',
     'model_from_dh', *_EXCITATION, *_IDENTIFICATION,

@@ -221,6 +221,7 @@ def _motor_arrays(description: RobotDescription, tree: _Lumping,
     link_friction, motor_friction = np.zeros((count, 3)), np.zeros((count, 3))
     armature, gear_ratio = np.zeros(count), np.ones(count)
     drive_gain, spin_axis = np.full(count, np.nan), np.full((count, 3), np.nan)
+    stiffness, stiffness_damping = np.full(count, np.inf), np.zeros(count)
     carrier = list(tree.parents)
     motor_row = _motor_rows(description, tree)
     rigid = {body: values.copy() for body, values in tree.rigid.items()}
@@ -235,6 +236,7 @@ def _motor_arrays(description: RobotDescription, tree: _Lumping,
         frame = tree.frames[motor.carrier or joint.parent]
         carrier[i] = frame.body
         armature[i] = ratio**2 * motor.rotor_inertia if motor.armature is None else motor.armature
+        stiffness[i], stiffness_damping[i] = motor.stiffness, motor.stiffness_damping
         drive_gain[i] = np.nan if motor.drive_gain is None else motor.drive_gain
         motor_friction[i] = (ratio**2 * motor.friction.viscous,
                              abs(ratio) * motor.friction.coulomb, ratio * motor.friction.offset)
@@ -254,6 +256,7 @@ def _motor_arrays(description: RobotDescription, tree: _Lumping,
         if rotor_model != 'armature':
             spin_axis[i] = _clean(frame.rotation @ axis)
     return {'link_friction': link_friction, 'motor_friction': motor_friction,
+            'stiffness': stiffness, 'stiffness_damping': stiffness_damping,
             'armature': armature, 'gear_ratio': gear_ratio, 'drive_gain': drive_gain,
             'motor_row': rows if motor_row is None else motor_row, 'spin_axis': spin_axis,
             'carrier': tuple(carrier), 'base_rigid': rigid[-1],

@@ -155,6 +155,8 @@ class Motor:
         On the motor's shaft, N m and rad/s there.
     drive_gain : float or None
         Joint torque per unit of current (Kolyubin remark 5.2), N m/A.
+    stiffness, stiffness_damping : float
+        Of the gear between motor and link, at the joint: N m/rad, N m s/rad; infinite: rigid.
     """
 
     gear_ratio: float = 1.0
@@ -167,6 +169,8 @@ class Motor:
     rotor_in_link: bool = True
     friction: Friction = Friction()
     drive_gain: float | None = None
+    stiffness: float = np.inf
+    stiffness_damping: float = 0.0
 
     @property
     def reflected_inertia(self) -> float:

@@ -64,6 +64,9 @@ class Model:
         Ia, rotor inertia reflected to the joint, k_r^2 I_m.
     gear_ratio, drive_gain : ndarray, shape (b,)
         k_r, and joint torque per unit of current (nan where unknown).
+    stiffness, stiffness_damping : ndarray, shape (b,)
+        Of the gears, at the joints, N m/rad and N m s/rad; infinite: rigid. `Dynamics` takes every
+        joint as rigid; see `FlexibleDynamics`.
     motor_row : ndarray, shape (b, n)
         Motor i turns at ``gear_ratio[i] * motor_row[i] @ qd`` (a gear matrix couples joints).
     spin_axis : ndarray, shape (b, 3)
@@ -98,6 +101,8 @@ class Model:
     armature: Array
     gear_ratio: Array
     drive_gain: Array
+    stiffness: Array
+    stiffness_damping: Array
     motor_row: Array
     spin_axis: Array
     carrier: tuple[int, ...]

@@ -38,7 +38,8 @@ _SPELLINGS = {
     'armature': 'armature',
 }
 _JOINT_KEYS = ('gear_ratio', 'rotor_inertia', 'armature', 'spin_axis', 'carrier', 'rotor_mass',
-               'rotor_position', 'rotor_in_link', 'motor_friction', 'link_friction', 'drive_gain')
+               'rotor_position', 'rotor_in_link', 'motor_friction', 'link_friction', 'drive_gain',
+               'stiffness', 'stiffness_damping')
 _FRICTION_KEYS = ('viscous', 'coulomb', 'offset')
 
 
@@ -251,6 +252,12 @@ def _from_entry(description: RobotDescription, joint: Joint, entry: Mapping[str,
         changes['rotor_in_link'] = entry['rotor_in_link']
     if entry.get('drive_gain') is not None:
         changes['drive_gain'] = _number(entry['drive_gain'], f'{where}: drive_gain')
+    for quantity in ('stiffness', 'stiffness_damping'):
+        if entry.get(quantity) is not None:
+            changes[quantity] = _number(entry[quantity], f'{where}: {quantity}', minimum=0)
+    if changes.get('stiffness') == 0:
+        raise DescriptionError('stiffness is 0', element=where,
+                               valid='a number above 0, or no stiffness for a rigid joint')
     if entry.get('motor_friction') is not None:
         changes['friction'] = _friction(entry['motor_friction'], f'{where}: motor_friction')
     motor = replace(description.motors.get(joint.name, Motor()), **changes)

@@ -19,6 +19,7 @@ from robodyn_ros.rigid_body import is_inertia
 from robodyn_ros.simulation.truth import perturbed_urdf
 from robodyn_ros.urdf import parse_urdf
 
+MOTOR = 'motor of '  # before the name of an elastic joint
 MAX_SPEED = 1e4  # rad/s or m/s: beyond, the simulation has diverged
 
 
@@ -85,8 +86,10 @@ class Simulation:
 
     Notes
     -----
-    The engine reads the URDF with its own parser and has its own equations of motion: rigid
-    bodies, armature, damping, Coulomb friction, joint limits. There is no contact.
+    Joints with a stiffness in the motor data are elastic: a motor on its own, with the rotor's
+    inertia and the joint's friction, and a spring to the link. Torques act on the motors, measured
+    are the links. The engine reads the URDF with its own parser and has its own equations of
+    motion: rigid bodies, armature, damping, Coulomb friction, joint limits. There is no contact.
     """
 
     def __init__(self, urdf: str | bytes, *, truth: Mapping[str, Any] | str | Path | None = None,
@@ -99,6 +102,10 @@ class Simulation:
             raise ValueRangeError('timestep', timestep, '1e-5 to 0.1 s')
         self._mujoco = mujoco
         text = perturbed_urdf(urdf, truth, motors=motors)
+        nominal = build_model(parse_urdf(urdf, motors=motors))
+        self._elastic = {joint: (float(k), float(d)) for joint, k, d in zip(
+            nominal.body_joints, nominal.stiffness, nominal.stiffness_damping, strict=True)
+            if np.isfinite(k)}
         self.true_model: Model = build_model(parse_urdf(text), gravity=gravity)
         self.joint_names = self.true_model.joint_names
         self.sensors = sensors or Sensors()
@@ -113,6 +120,11 @@ class Simulation:
                for name in self.joint_names]
         self._q = self._engine.jnt_qposadr[ids]
         self._v = self._engine.jnt_dofadr[ids]
+        motors_ids = [mujoco.mj_name2id(self._engine, mujoco.mjtObj.mjOBJ_JOINT, MOTOR + name)
+                      if name in self._elastic else place
+                      for name, place in zip(self.joint_names, ids, strict=True)]
+        self._motor_q = self._engine.jnt_qposadr[motors_ids]
+        self._motor_v = self._engine.jnt_dofadr[motors_ids]
         self._mimics = self._find_mimics()
         self._bare = tuple(array.copy() for array in self._bodies())
         self._loaded: int | None = None  # the body with the payload
@@ -144,6 +156,16 @@ class Simulation:
         return np.array(self._state.qvel[self._v])
 
     @property
+    def motor_position(self) -> Array:
+        """True motor positions behind their gears; of rigid joints the joints' own."""
+        return np.array(self._state.qpos[self._motor_q])
+
+    @property
+    def motor_velocity(self) -> Array:
+        """True motor velocities behind their gears."""
+        return np.array(self._state.qvel[self._motor_v])
+
+    @property
     def effort(self) -> Array:
         """Torques that act, after the limits, N m or N."""
         return self._effort.copy()
@@ -155,6 +177,7 @@ class Simulation:
             'position', position)
         speed = np.zeros(self.n) if velocity is None else self._array('velocity', velocity)
         self._mujoco.mj_resetData(self._engine, self._state)
+        self._state.qpos[self._motor_q], self._state.qvel[self._motor_v] = start, speed
         self._state.qpos[self._q], self._state.qvel[self._v] = start, speed
         for place, of, factor, offset in self._mimics:
             self._state.qpos[place] = factor * self._state.qpos[of] + offset
@@ -182,7 +205,7 @@ class Simulation:
         """
         command = self._array('torque', torque)
         self._effort = np.clip(command, -self._limits, self._limits)
-        self._state.qfrc_applied[self._v] = self._effort
+        self._state.qfrc_applied[self._motor_v] = self._effort
         for _ in range(steps):
             self._mujoco.mj_step(self._engine, self._state)
         speed = np.abs(self._state.qvel).max(initial=0.0)
@@ -302,6 +325,9 @@ class Simulation:
                 joint.solref_friction = [4 * timestep, 1.0]
                 joint.solimp_friction = [0.9999, 0.9999, 0.001, 0.5, 2.0]
             _add_skeleton(spec)
+            for joint in list(spec.joints):
+                if joint.name in self._elastic:
+                    _add_motor(spec, joint, *self._elastic[joint.name])
             for i, name in enumerate(model.body_joints):
                 place = int(np.flatnonzero(model.row[i])[0])
                 if name not in model.joint_names:
@@ -325,6 +351,23 @@ class Simulation:
             found.append((int(self._engine.jnt_qposadr[joint]), int(self._q[place]),
                           float(model.row[i, place]), float(model.offset[i])))
         return found
+
+
+def _add_motor(spec: Any, joint: Any, stiffness: float, damping: float) -> None:
+    """Give a joint a motor of its own, and a spring and damper between the two."""
+    body = spec.worldbody.add_body(name=MOTOR + joint.name, mass=1e-6, inertia=[1e-9] * 3,
+                                   gravcomp=1.0)
+    body.explicitinertial = True
+    motor = body.add_joint(name=MOTOR + joint.name, type=joint.type, axis=[0.0, 0.0, 1.0],
+                           armature=joint.armature, damping=joint.damping,
+                           frictionloss=joint.frictionloss)
+    motor.solref_friction, motor.solimp_friction = joint.solref_friction, joint.solimp_friction
+    joint.armature, joint.frictionloss = 0.0, 0.0
+    joint.damping = np.zeros_like(joint.damping)
+    spring = spec.add_tendon(name=MOTOR + joint.name, stiffness=stiffness, damping=damping,
+                             springlength=[0.0, 0.0])
+    spring.wrap_joint(MOTOR + joint.name, 1.0)
+    spring.wrap_joint(joint.name, -1.0)
 
 
 def _add_skeleton(spec: Any) -> None:

@@ -1,0 +1,203 @@
+"""Arms with elastic gears: motor and link of a joint move apart (Kolyubin 2.3.3).
+
+``M(q) qdd + c + g + friction = K (theta - q) + D (theta' - qd)`` for the links, and
+``I_m theta'' + motor friction + K (theta - q) + D (theta' - qd) = tau`` for the motors, theta and
+I_m as felt behind the gear. Motors couple with no other joint than their own (Spong's reduced
+model).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import scipy.linalg
+from numpy.typing import ArrayLike
+
+from robodyn_ros.description import Array
+from robodyn_ros.dynamics.dynamics import Dynamics
+from robodyn_ros.errors import ShapeError, ValueRangeError
+from robodyn_ros.model import Model
+
+_NODES = 9  # of the polynomial through the gears' torque
+_WINDOW = 0.02  # s to either side of the state, in which it is taken
+
+
+class ElasticTorque(NamedTuple):
+    """Motor torque and motion that a link motion needs; shape (n,) each.
+
+    N m; motor positions behind the gear in rad, and per s, s^2.
+    """
+
+    torque: Array
+    theta: Array
+    theta_d: Array
+    theta_dd: Array
+
+
+class FlexibleDynamics:
+    """Dynamics of a robot some joints of which are elastic.
+
+    Parameters
+    ----------
+    model : Model
+        With `Model.stiffness` finite and `Model.armature` above 0 where a joint is elastic.
+    friction_width : float
+        As of `Dynamics`.
+
+    Raises
+    ------
+    ValueRangeError
+        No joint is elastic; an elastic joint has no rotor inertia, or follows another.
+    """
+
+    def __init__(self, model: Model, *, friction_width: float = 0.0):
+        if model.body_joints != model.joint_names and set(model.body_joints) != set(
+                model.joint_names):
+            raise ValueRangeError('joints', 'some mimic others', 'joints that move on their own')
+        order = [model.body_joints.index(name) for name in model.joint_names]
+        stiffness = model.stiffness[order]
+        self.elastic = np.flatnonzero(np.isfinite(stiffness))
+        if not len(self.elastic):
+            raise ValueRangeError('stiffness', 'infinite at every joint',
+                                  'a stiffness in the motor YAML, N m/rad')
+        self.model = model
+        self.stiffness = stiffness[self.elastic]
+        self.damping = model.stiffness_damping[order][self.elastic]
+        self.motor_inertia = model.armature[order][self.elastic]
+        if not (self.motor_inertia > 0).all():
+            joint = model.joint_names[self.elastic[int(np.argmin(self.motor_inertia))]]
+            raise ValueRangeError(f'rotor inertia of {joint}', 0.0,
+                                  'above 0: it is elastic, and its motor moves on its own')
+        chi = model.standard_parameters.reshape(-1, 17).copy()
+        bodies = np.array(order)[self.elastic]
+        self._motor_friction = chi[bodies, 14:17].copy()
+        self._width = friction_width
+        chi[bodies, 13:17] = 0.0
+        self.links = Dynamics(model.with_standard_parameters(chi.ravel()),
+                              friction_width=friction_width)
+
+    @property
+    def n(self) -> int:
+        """Joints."""
+        return self.model.n
+
+    def inverse_dynamics(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, qddd: ArrayLike,
+                         qdddd: ArrayLike) -> ElasticTorque:
+        """Return what the motors must do for a link motion.
+
+        Parameters
+        ----------
+        q, qd, qdd, qddd, qdddd : array-like, shape (n,)
+            Link positions and four derivatives, rad or m and per s, s^2, s^3, s^4.
+
+        Notes
+        -----
+        The gears' torque and its derivatives come from the links' inverse dynamics along the
+        motion with these derivatives; nothing measured is differentiated. The gears' damping is
+        left out: with it the motion of the motors depends on their past.
+        """
+        motion = [self._array(name, x) for name, x in zip(
+            ('q', 'qd', 'qdd', 'qddd', 'qdddd'), (q, qd, qdd, qddd, qdddd), strict=True)]
+        torque = self.links.inverse_dynamics(motion[0], motion[1], motion[2])
+        rate, curve = self._torque_derivatives(motion)
+        e = self.elastic
+        theta, theta_d, theta_dd = (x.copy() for x in motion[:3])
+        theta[e] += torque[e] / self.stiffness
+        theta_d[e] += rate[e] / self.stiffness
+        theta_dd[e] += curve[e] / self.stiffness
+        result = torque.copy()
+        result[e] += self.motor_inertia * theta_dd[e] + self._friction(theta_d[e])
+        return ElasticTorque(result, theta, theta_d, theta_dd)
+
+    def forward_dynamics(self, q: ArrayLike, qd: ArrayLike, theta: ArrayLike, theta_d: ArrayLike,
+                         torque: ArrayLike) -> tuple[Array, Array]:
+        """Return link and motor accelerations, shape (n,) both; rigid joints have the same.
+
+        Parameters
+        ----------
+        q, qd, theta, theta_d : array-like, shape (n,)
+            Positions and velocities of links and motors; of rigid joints the links' count.
+        torque : array-like, shape (n,)
+            Of the motors, N m or N.
+        """
+        q_, qd_, theta_, theta_d_, tau = (self._array(name, x) for name, x in zip(
+            ('q', 'qd', 'theta', 'theta_d', 'torque'), (q, qd, theta, theta_d, torque),
+            strict=True))
+        e = self.elastic
+        gear = self.stiffness * (theta_ - q_)[e] + self.damping * (theta_d_ - qd_)[e]
+        felt = tau.copy()
+        felt[e] = gear
+        qdd = self.links.forward_dynamics(q_, qd_, felt)
+        theta_dd = qdd.copy()
+        theta_dd[e] = (tau[e] - gear - self._friction(theta_d_[e])) / self.motor_inertia
+        return qdd, theta_dd
+
+    def deflection(self, q: ArrayLike) -> Array:
+        """Return how far the motors must lead to hold the links at rest; theta - q, shape (n,)."""
+        result = np.zeros(self.n)
+        gravity = self.links.gravity(self._array('q', q))
+        result[self.elastic] = gravity[self.elastic] / self.stiffness
+        return result
+
+    def natural_frequencies(self, q: ArrayLike, *, motors_locked: bool = False) -> Array:
+        """Return the natural frequencies at a pose at rest, Hz, lowest first.
+
+        Parameters
+        ----------
+        q : array-like, shape (n,)
+            Pose of the links.
+        motors_locked : bool
+            The motors are held, as by stiff position control; else nothing holds them, and there
+            is a frequency of about 0 for every motor. What gravity makes unstable counts as 0.
+        """
+        q_, e = self._array('q', q), self.elastic
+        mass = self.links.mass_matrix(q_)
+        stiffness = self._gravity_stiffness(q_)
+        stiffness[e, e] += self.stiffness
+        if motors_locked:
+            free = e  # rigid joints are held as well
+            squares = scipy.linalg.eigh(stiffness[np.ix_(free, free)],
+                                        mass[np.ix_(free, free)], eigvals_only=True)
+        else:
+            size = self.n + len(e)
+            m, k = np.zeros((size, size)), np.zeros((size, size))
+            m[:self.n, :self.n], k[:self.n, :self.n] = mass, stiffness
+            motors = np.arange(self.n, size)
+            m[motors, motors], k[motors, motors] = self.motor_inertia, self.stiffness
+            k[e, motors] = k[motors, e] = -self.stiffness
+            squares = scipy.linalg.eigh(k, m, eigvals_only=True)
+        return np.sqrt(np.maximum(squares, 0.0)) / (2 * np.pi)
+
+    def _gravity_stiffness(self, q: Array) -> Array:
+        """Derivative of gravity by the positions, symmetric, shape (n, n)."""
+        zero, rows = np.zeros_like(q), []
+        for i in range(self.n):
+            pulled = self.links.inverse_dynamics_pullback(
+                q[None], zero[None], zero[None], np.eye(self.n)[i][None])
+            rows.append(pulled[0, 0])
+        matrix = np.array(rows)
+        return np.asarray((matrix + matrix.T) / 2)
+
+    def _torque_derivatives(self, motion: list[Array]) -> tuple[Array, Array]:
+        """First and second derivative in time of the gears' torque along a motion."""
+        s = _WINDOW * np.cos(np.pi * np.arange(_NODES) / (_NODES - 1))
+        powers = np.vander(s, 5, increasing=True) / np.array([1, 1, 2, 6, 24])
+        q = powers @ np.array(motion)
+        qd = powers[:, :4] @ np.array(motion[1:])
+        qdd = powers[:, :3] @ np.array(motion[2:])
+        torque = self.links.inverse_dynamics(q, qd, qdd)
+        fit = np.linalg.solve(np.vander(s / _WINDOW, increasing=True), torque)
+        return fit[1] / _WINDOW, 2 * fit[2] / _WINDOW**2
+
+    def _friction(self, speed: Array) -> Array:
+        viscous, coulomb, offset = self._motor_friction.T
+        sign = np.sign(speed) if not self._width else speed / np.sqrt(
+            speed**2 + self._width**2)
+        return viscous * speed + coulomb * sign + offset
+
+    def _array(self, name: str, values: ArrayLike) -> Array:
+        array = np.asarray(values, np.float64)
+        if array.shape != (self.n,):
+            raise ShapeError(name, f'shape {array.shape}', f'({self.n},)')
+        return array
