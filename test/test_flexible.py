@@ -134,6 +134,22 @@ def _tip(q, lengths=(0.7, 0.5)):
     return np.array([np.dot(lengths, np.cos(angles)), np.dot(lengths, np.sin(angles))])
 
 
+def test_an_excitation_stays_below_half_the_lowest_resonance():
+    from robodyn_ros.excitation import Limits, Plan, propose
+    from robodyn_ros.excitation.optimise import lowest_resonance
+
+    soft = arm(k=60.0)
+    resonance = lowest_resonance(soft)
+    poses = np.random.default_rng(1).uniform(-3, 3, (50, 2))
+    flexible = rd.FlexibleDynamics(soft)
+    assert 0.2 < resonance <= 1.05 * min(
+        flexible.natural_frequencies(q, motors_locked=True)[0] for q in poses)
+    period, harmonics = propose(soft, Limits(), Plan(harmonics=6))
+    assert harmonics / period <= resonance / 2 + 1e-9
+    with pytest.raises(rd.RobodynError, match='resonance'):
+        propose(soft, Limits(), Plan(harmonics=6, period=6 / resonance))
+
+
 def test_what_is_missing_is_named():
     with pytest.raises(rd.RobodynError, match='stiffness'):
         rd.FlexibleDynamics(rd.load_model(planar_2r()))

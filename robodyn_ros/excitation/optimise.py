@@ -11,7 +11,7 @@ import numpy as np
 import scipy.optimize
 
 from robodyn_ros.description import Array
-from robodyn_ros.dynamics import Dynamics
+from robodyn_ros.dynamics import Dynamics, FlexibleDynamics
 from robodyn_ros.errors import IdentificationError, UnknownNameError, ValueRangeError
 from robodyn_ros.excitation.constraints import Constraints, Limits
 from robodyn_ros.excitation.criteria import CRITERIA, SCALINGS, Criterion
@@ -47,7 +47,8 @@ class Plan:
     periods : int
         How often the period is played.
     resonance : float, optional
-        Hz: the highest harmonic stays below half of it.
+        Hz: the highest harmonic stays below half of it. Default: of a robot with elastic joints
+        the lowest natural frequency with held motors; else none.
     criterion : str
         ``condition`` or ``determinant``.
     scaling : str
@@ -112,6 +113,9 @@ def propose(model: Model, limits: Limits, plan: Plan) -> tuple[float, int]:
     limits let the joints cross their range a few times, and the highest harmonic stays below half
     the resonance.
     """
+    resonance = plan.resonance
+    if resonance is None and np.isfinite(model.stiffness).any():
+        resonance = lowest_resonance(model)
     harmonics = plan.harmonics
     if harmonics is None:
         count = base_parameters(model, plan.kind).count
@@ -123,15 +127,24 @@ def propose(model: Model, limits: Limits, plan: Plan) -> tuple[float, int]:
         span = np.where(np.isfinite(span), span, 2 * np.pi)
         speed = np.where(np.isfinite(constraints.velocity), constraints.velocity, span)
         period = float(np.clip(3 * np.pi * np.median(span / speed), 4.0, 30.0))
-        if plan.resonance is not None:
-            period = max(period, 2 * harmonics / plan.resonance)
+        if resonance is not None:
+            period = max(period, 2 * harmonics / resonance)
     if not 0.1 <= period <= 1000:
         raise ValueRangeError('period', period, '0.1 to 1000 s')
-    if plan.resonance is not None and harmonics / period > plan.resonance / 2 + 1e-9:
+    if resonance is not None and harmonics / period > resonance / 2 + 1e-9:
         raise ValueRangeError('highest harmonic', f'{harmonics / period:.3g} Hz',
-                              f'below half the resonance of {plan.resonance:g} Hz: a longer '
+                              f'below half the resonance of {resonance:g} Hz: a longer '
                               'period or fewer harmonics')
     return period, harmonics
+
+
+def lowest_resonance(model: Model, poses: int = 64) -> float:
+    """Return the lowest natural frequency with held motors over poses in the joint range, Hz."""
+    flexible = FlexibleDynamics(model)
+    lower = np.where(np.isfinite(model.lower), model.lower, -np.pi)
+    upper = np.where(np.isfinite(model.upper), model.upper, np.pi)
+    q = np.random.default_rng(0).uniform(lower, upper, (poses, model.n))
+    return float(min(flexible.natural_frequencies(pose, motors_locked=True)[0] for pose in q))
 
 
 def optimise_excitation(model: Model, limits: Limits | None = None, plan: Plan | None = None, *,
