@@ -10,6 +10,7 @@ from robodyn_ros.building import build_model, load_model
 from robodyn_ros.denavit_hartenberg import model_from_dh
 from robodyn_ros.description import Inertial
 from robodyn_ros.dynamics import (
+    ClosedLoopDynamics,
     Dynamics,
     ElasticTorque,
     Energy,
@@ -42,7 +43,8 @@ _IDENTIFICATION = (
 _EXCITATION = ('Excitation', 'Limits', 'Plan', 'optimise_excitation', 'validation_plan')
 
 __all__ = [
-    'DescriptionError', 'Dynamics', 'ElasticTorque', 'Energy', 'FlexibleDynamics',
+    'ClosedLoopDynamics', 'DescriptionError', 'Dynamics', 'ElasticTorque', 'Energy',
+    'FlexibleDynamics',
     'IdentificationError', 'Inertial', 'InertiaBounds',
     'LogError', 'Model', 'OperationalSpace', 'RobodynError', 'ShapeError', 'Terms',
     'UnknownNameError', 'ValueRangeError', 'build_model', 'inertia_bounds', 'load_model',

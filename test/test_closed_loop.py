@@ -85,10 +85,10 @@ def test_a_minute_at_1_khz_loses_no_command(world):
 
 def real_time(world, *, simulator=(), controller=(), text=UR10):
     return ClosedLoop(world, text, lock_step=False,
-                      simulator=('rate:=500.0', 'command_timeout:=0.05', 'brakes:=true',
+                      simulator=('rate:=500.0', 'command_timeout:=0.3', 'brakes:=true',
                                  *simulator),
-                      controller=('mode:=feedforward_pd', 'state_timeout:=0.05',
-                                  'zero_after:=0.3', *controller))
+                      controller=('mode:=feedforward_pd', 'state_timeout:=0.3',
+                                  'zero_after:=0.8', *controller))
 
 
 POSE = np.array([0.3, -1.2, 1.4, -0.8, 0.5, 0.2])
@@ -104,7 +104,7 @@ def test_a_killed_controller_means_zero_torque(world):
         world.wait(lambda: not any(loop.states[-1].effort), 'zero torque', 5.0)
         t, _, _, effort = loop.history()
         silent = t[killed:][~effort[killed:].any(axis=1)][0] - t[killed]
-        assert silent < 0.05 + 0.1  # the stated time, and what was on its way
+        assert silent < 0.3 + 0.1  # the stated time, and what was on its way
 
 
 def test_a_controller_that_is_stopped_says_zero_last(world):
@@ -113,7 +113,7 @@ def test_a_controller_that_is_stopped_says_zero_last(world):
         world.spin(1.0)
         assert np.abs(loop.states[-1].effort).max() > 10.0
         assert loop.controller.stop() == 0
-        world.wait(lambda: not any(loop.states[-1].effort), 'zero torque', 1.0)
+        world.wait(lambda: not any(loop.states[-1].effort), 'zero torque', 5.0)
 
 
 def test_a_simulator_that_dies_and_comes_back(world):

@@ -142,7 +142,7 @@ def test_the_command(tmp_path, capsys):
     assert code == 0 and 'verdict: good' in printed and 'Izz:shoulder_pan_joint' in printed
     assert {path.name for path in out.iterdir()} == {
         'identified.urdf', 'motors.yaml', 'parameters.yaml', 'parameters.png', 'torque.png',
-        'residual_spectrum.png'}
+        'residual_spectrum.png', 'report.html'}
     import yaml
 
     content = yaml.safe_load((out / 'parameters.yaml').read_text())

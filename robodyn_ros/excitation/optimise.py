@@ -116,6 +116,8 @@ def propose(model: Model, limits: Limits, plan: Plan) -> tuple[float, int]:
     resonance = plan.resonance
     if resonance is None and np.isfinite(model.stiffness).any():
         resonance = lowest_resonance(model)
+        if not resonance > 0:
+            raise ValueRangeError('stiffness', 'too small', 'one that holds the arm everywhere')
     harmonics = plan.harmonics
     if harmonics is None:
         count = base_parameters(model, plan.kind).count
