@@ -14,7 +14,7 @@ test: check
 ifdef ARGS
 	$(RUN) .venv/bin/python -m pytest $(ARGS)
 else
-	$(RUN) .venv/bin/python -m pytest -n auto $(NODES:%=--ignore=%)
+	$(RUN) OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 .venv/bin/python -m pytest -n auto $(NODES:%=--ignore=%)
 	$(RUN) .venv/bin/python -m pytest $(NODES)
 endif
 

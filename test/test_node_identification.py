@@ -70,8 +70,8 @@ def test_one_call_from_wrong_parameters_to_true_ones(world, tmp_path):
             server(world, tmp_path / 'runs') as process:
         motion = fast_motion(loop.model)
         before = rms(loop.follow(motion))
-        with Client(name='e2e', search_time=6.0, period=10.0, torque_margin=0.35, slow=0.05,
-                    guard=0.1, apply=True) as client:
+        with Client(name='e2e', search_time=6.0, period=10.0, periods=2, torque_margin=0.35,
+                    slow=0.05, guard=0.1, apply=True) as client:
             result = client.read()
         assert result['success'], (result['reasons'], loop.controller.log()[-1500:])
         after = rms(loop.follow(motion))
@@ -274,6 +274,7 @@ def test_killed_in_the_middle_and_started_again(planar):
         os.kill(planar.server.pid, signal.SIGKILL)
     assert not (planar.root / 'cut/log/metadata.yaml').exists()
     planar.server.__exit__()
+    planar.world.spin(1.5)  # what it said before it died
     planar.world.diagnostics.clear()
     planar.server = planar.start()
     planar.world.wait(lambda: 'cut off after' in planar.server.log(), 'what was cut off')
@@ -370,7 +371,7 @@ def test_a_real_log_played_as_a_bag_gives_the_offline_figures(world, tmp_path):
             client.read('waiting')
             for raw in messages:
                 publisher.publish(raw)
-                time.sleep(0.0016)
+                time.sleep(0.0008)
             result = client.read()
         assert result['success'], result['reasons']
         assert process.exit_code is None
@@ -379,3 +380,50 @@ def test_a_real_log_played_as_a_bag_gives_the_offline_figures(world, tmp_path):
     np.testing.assert_allclose(result['validation_error'], offline.relative_error, rtol=1e-6)
     np.testing.assert_allclose(result['validation_error_filtered'],
                                offline.relative_error_filtered, rtol=1e-6)
+
+
+def test_motor_torques_and_an_unknown_payload_through_the_action(world, tmp_path):
+    """States of a robot with drives, first free, then with 2 kg in its hand; model 2."""
+    motors = {'joints': {name: {
+        'armature': inertia, 'link_friction': {'viscous': 0.6, 'coulomb': 0.8},
+        'motor_friction': {'viscous': 0.3, 'coulomb': 0.4}} for name, inertia in (
+            ('joint1', 0.5), ('joint2', 0.2))}}
+    true = rd.load_model(PLANAR.description.urdf, motors=motors)
+    motion = rd.optimise_excitation(PLANAR, rd.Limits(torque_margin=0.4), period=4.0,
+                                    harmonics=3, budget=2.0, starts=1)
+    t, (q, qd, qdd, _) = motion.samples(250.0)
+    rng = np.random.default_rng(0)
+    world.describe(PLANAR.description.urdf)
+    topics = ['motor_states', 'joint_states']  # the motors' first: states carry the stamp
+    with server(world, tmp_path / 'runs', 'use_motor_states:=true', 'state_timeout:=2.0') as node:
+        publishers = [world.node.create_publisher(JointState, topic, 1000) for topic in topics]
+        world.wait(lambda: all(p.get_subscription_count() for p in publishers), 'the server')
+
+        def play(model, start, **goal):
+            whole = rd.Dynamics(model).inverse_dynamics(q, qd, qdd)
+            link = whole - [0.5, 0.2] * qdd - 0.3 * qd - 0.4 * np.sign(qd)
+            torques = dict(zip(topics, (whole, link), strict=True))
+            with Client(source=1, duration=10.0, kind='model2', friction='coulomb',
+                        validation_share=0.3, slow=0.02, **goal) as client:
+                client.read('waiting')
+                for k, when in enumerate(t + start):
+                    for topic, publisher in zip(topics, publishers, strict=True):
+                        message = JointState(
+                            name=list(model.joint_names), position=q[k].tolist(),
+                            velocity=qd[k].tolist(),
+                            effort=(torques[topic][k] + 0.02 * rng.normal(size=2)).tolist())
+                        message.header.stamp.sec = int(when)
+                        message.header.stamp.nanosec = round(when % 1 * 1e9) % 10**9
+                        publisher.publish(message)
+                    time.sleep(0.001)
+                result = client.read()
+            assert result['success'], (result['reasons'], node.log()[-800:])
+            return dict(zip(result['base_parameter'], result['value'], strict=True))
+
+        free = play(true, 100.0, name='free')
+        assert free['Ia:joint1'] == pytest.approx(0.5, abs=0.05)
+        assert free['Fvm:joint2'] == pytest.approx(0.3, abs=0.05)
+        assert free['Fvl:joint2'] == pytest.approx(0.6, abs=0.1)
+        loaded = play(true.with_payload('link2', 2.0, (0.3, 0.0, 0.0)), 200.0, name='loaded',
+                      logs=['free'], payload_link='link2')
+        assert any('payload' in name for name in loaded)

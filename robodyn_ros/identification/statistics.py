@@ -11,7 +11,7 @@ import scipy.stats
 
 from robodyn_ros.description import Array
 from robodyn_ros.identification.estimation import Estimate
-from robodyn_ros.identification.observations import Observations
+from robodyn_ros.identification.observations import Block, Observations
 
 MAX_ORDER = 12  # of the autoregressive model of a residual
 CONFIDENCE = 0.95
@@ -54,7 +54,8 @@ def uncertainty_of(observations: Observations, kept: tuple[int, ...], names: tup
 
     Each row's residual is modelled as autoregressive; its autocovariance G goes into
     ``B W'L G L W B`` with L the weights and B the plain covariance. G is scaled up by what the fit
-    has taken out of the residual.
+    has taken out of the residual. Torque and position of one sample may be up to a sample apart in
+    time: what such a delay would change is added.
     """
     rows, b = len(estimate.sigma), len(kept)
     plain = estimate.plain_covariance
@@ -85,13 +86,29 @@ def uncertainty_of(observations: Observations, kept: tuple[int, ...], names: tup
         taken = float(np.sum(plain * own))
         variance = squares / max(count - taken, 0.2 * count)
         middle += own * variance / estimate.sigma[row] ** 2
-    covariance = plain @ middle @ plain
+    delay = plain @ _delay_effect(observations, blocks, kept, estimate)
+    covariance = plain @ middle @ plain + np.outer(delay, delay)
     deviation = np.sqrt(np.maximum(np.diag(covariance), 0.0))
     half = scipy.stats.norm.ppf(0.5 + CONFIDENCE / 2) * deviation
     condition, words = _in_words(estimate.factor, names)
     return Uncertainty(covariance, deviation, np.sqrt(np.diag(plain)),
                        np.column_stack([estimate.values - half, estimate.values + half]),
                        watson, condition, words)
+
+
+def _delay_effect(observations: Observations, blocks: list[Block], kept: tuple[int, ...],
+                  estimate: Estimate) -> Array:
+    """``W'L dtau/dt`` times the standard deviation of a delay that is uniform within a sample."""
+    effect = np.zeros(len(kept))
+    for block, segment in zip(blocks, observations.segments, strict=True):
+        if len(block.t) < 3:
+            continue
+        slope = np.gradient(block.measured, block.t, axis=0) / (np.sqrt(3) * segment.rate)
+        for row in range(block.tau.shape[1]):
+            if estimate.count[row] >= 10:
+                weight = block.used[:, row] / estimate.sigma[row] ** 2
+                effect += block.w[:, row][:, kept].T @ (slope[:, row] * weight)
+    return effect
 
 
 def _convolve(x: Array, covariance: Array) -> Array:

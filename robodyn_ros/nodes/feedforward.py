@@ -189,9 +189,9 @@ class Feedforward(DynamicsNode):
     def farewell(self) -> None:
         """Command zero before nothing more is commanded; the open loop commands nothing."""
         with self._lock:
-            loop, closed = self._loop, self._supervisor.phase != 'waiting'
-            self._playing, self._state = None, None
-            if loop is not None and loop.tuning is not None and closed and self.active:
+            loop, closed = self._loop, self._supervisor.phase != 'waiting' and self.active
+            self._playing, self._state, self.active = None, None, False  # nothing comes after
+            if loop is not None and loop.tuning is not None and closed:
                 self._publish(loop, self.get_clock().now().nanoseconds, np.zeros(
                     loop.running.model.n))
                 for publisher in (self._torque, self._commands):
@@ -344,6 +344,8 @@ class Feedforward(DynamicsNode):
         stamp = message.header.stamp.sec * BILLION + message.header.stamp.nanosec
         with self._lock:
             last = self._state
+            if not self.active:
+                return
             if last is not None and stamp == last.stamp:
                 self.warn('frozen', 'joint_states repeat a stamp: they do not count as new')
                 return
@@ -368,7 +370,8 @@ class Feedforward(DynamicsNode):
             return
         with self._lock:
             loop, state = self._loop, self._state
-            if loop is not None and loop.tuning is not None and state is not None:
+            if self.active and loop is not None and loop.tuning is not None and \
+                    state is not None:
                 age = self._age(state)
                 if age > tuning.state_timeout:
                     self._control(loop, state, age)

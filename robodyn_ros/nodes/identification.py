@@ -291,13 +291,15 @@ class Identification(DynamicsNode):
         model = running.model
         usual = LogFormat(motor_topic='motor_states') if self.get_parameter(
             'use_motor_states').value else None
-        logs = [self._log(path, model, form) for path in before]
-        for path in fresh:
-            log = self._log(path, model, usual)
+
+        def read(path: Path) -> Log:  # what a run has recorded has its topics
+            return self._log(path, model, form or (
+                usual if path.name in (RECORDING, PROOF) else None))
+
+        logs = [read(path) for path in before + fresh]
+        for log in logs[len(before):]:
             log.loaded = bool(goal.payload_link)
-            logs.append(log)
-        proof_logs = [self._log(path, model, usual if path.name == PROOF else form)
-                      for path in proof_paths]
+        proof_logs = [read(path) for path in proof_paths]
         if not proof_logs:
             logs, proof_logs = shares(logs, 1 - (goal.validation_share or 0.3))
 
