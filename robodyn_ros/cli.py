@@ -81,7 +81,7 @@ def _parser() -> argparse.ArgumentParser:
                           ('torque-margin', 'share of the torque limits kept in reserve'),
                           ('validation-share', 'of the data, for the proof'),
                           ('slow', 'rad/s: slower samples do not count'),
-                          ('guard', 's about slow samples')):
+                          ('guard', 's about slow samples; 0: by the filter')):
         calibrate.add_argument(f'--{option}', type=float, default=0.0, help=words)
     calibrate.add_argument('--apply', action='store_true',
                            help='swap the model into the running nodes where the proof is good')

@@ -38,8 +38,8 @@ def add_commands(commands: Any) -> None:
     identify.add_argument('--decimation', type=float, help='Hz, of the parallel filter; 0: none')
     identify.add_argument('--slow', type=float, nargs='+',
                           help='rad/s: slower samples do not count; one number, or one a joint')
-    identify.add_argument('--guard', type=float, default=0.0, help='s about slow samples in which '
-                          'the others do not count either')
+    identify.add_argument('--guard', type=float, help='s about slow samples in which others do '
+                          'not count either; default: one over the parallel filter\'s cutoff')
     identify.add_argument('--period', type=float, help='s, of a periodic motion: average periods')
     identify.add_argument('--joints', nargs='+', help='estimate these, the rest stays nominal')
     identify.add_argument('--torques-of', nargs='+', help='joints whose torques count')

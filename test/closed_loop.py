@@ -18,7 +18,8 @@ def _fail(topic, error):
     raise error
 
 
-PATIENT = ('state_timeout:=5.0', 'zero_after:=10.0')  # in lock-step the wall clock means nothing
+# in lock-step the wall clock means nothing
+PATIENT = ('state_timeout:=600.0', 'zero_after:=600.0')
 
 
 class ClosedLoop:
@@ -33,16 +34,17 @@ class ClosedLoop:
         self._stack = ExitStack()
         patient = PATIENT if lock_step else ()
         step = ('lock_step:=true',) if lock_step else ()
+        what = 'torque' if lock_step else 'commands'  # stamped: the answer to one state
         self._robot, self._options = robot, (*step, *simulator)
         self.simulator = self.start_simulator()
         self.controller = self._start(
             'feedforward', 'friction_width:=0.01', *patient, *controller,
-            remap=('~/commands:=/simulator/commands', f'joint_states:={states_as}'))
+            remap=(f'~/{what}:=/simulator/{what}', f'joint_states:={states_as}'))
         world.describe(text)
         world.wait_for_model('simulator')
         world.wait_for_model('feedforward')
         self.states = world.collect(JointState, 'joint_states')
-        world.wait(lambda: world.node.count_subscribers('simulator/commands') == 1, 'commands')
+        world.wait(lambda: world.node.count_publishers(f'simulator/{what}') == 1, 'torques')
         world.spin(0.5)
 
     def start_simulator(self):
@@ -69,14 +71,20 @@ class ClosedLoop:
     def law(self, mode):
         assert self.world.set_parameter('feedforward', 'mode', mode).successful
 
-    def begin(self, pose):
-        """Put the robot at a pose, at time 0."""
-        self.world.call(SetBool, 'simulator/pause', SetBool.Request(data=True))
+    def begin(self, pose, held=False):
+        """Put the robot at a pose, at time 0; held: until the pause ends."""
+        self.pause(True)
         assert self.world.set_parameter('simulator', 'start_position', [float(x) for x in pose]
                                         ).successful
         self.world.spin(0.1)
         self.states.clear()
         assert self.world.call(Trigger, 'simulator/reset', Trigger.Request()).success
+        if not held:
+            self.pause(False)
+
+    def pause(self, held):
+        """Hold the world, or let it go on."""
+        assert self.world.call(SetBool, 'simulator/pause', SetBool.Request(data=held)).success
 
     def now(self):
         stamp = self.states[-1].header.stamp

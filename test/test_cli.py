@@ -37,7 +37,8 @@ def test_demo_closes_the_loop_and_ends_by_itself(tmp_path):
     assert helped < plain / 5
     assert picture.read_text().startswith('<svg') and plot.stat().st_size > 10_000
     log = rd.read_log(bag, rd.load_model(PANDA_URDF))
-    assert log.duration > 6 and len(log) > 2000
+    kept = next(line for line in ran.stdout.splitlines() if ' messages in ' in line)
+    assert len(log) > 0.4 * int(kept.split()[0]) and log.duration > 3.0  # both laws
     assert robodyn('demo', '--record', str(bag)).returncode == 2  # nothing is overwritten
 
 

@@ -27,7 +27,7 @@ SENSORS = ('position_step:=1e-5', 'velocity_noise:=1e-3')
 
 @pytest.mark.parametrize('name', ARMS)
 def test_gravity_compensation_holds_any_of_20_poses(world, rng, name):
-    with ClosedLoop(world, ARMS[name][0], simulator=('rate:=50.0', *SENSORS),
+    with ClosedLoop(world, ARMS[name][0], simulator=('rate:=100.0', *SENSORS),
                     controller=('mode:=gravity_compensation',)) as loop:
         lower = np.maximum(loop.model.lower, -np.pi)
         upper = np.minimum(loop.model.upper, np.pi)

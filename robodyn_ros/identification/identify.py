@@ -75,9 +75,10 @@ class Settings:
         Hz, cutoff of the parallel filter; 0: none; default: three times the motion's band.
     slow : float or sequence of float, optional
         rad/s or m/s: rows of joints slower than this do not count.
-    guard : float
+    guard : float, optional
         s before and after a slow sample in which they do not count either: what friction does
-        while a joint sticks reaches through the filters.
+        while a joint sticks reaches through the filters. Default: one over the cutoff of the
+        parallel one.
     prior : float, optional
         Weight of the nominal model in the consistent estimate; default: see `consistent_estimate`.
     """
@@ -93,7 +94,7 @@ class Settings:
     filter: FilterSettings = FilterSettings()
     decimation: float | None = None
     slow: float | Sequence[float] | None = None
-    guard: float = 0.0
+    guard: float | None = None
     prior: float | None = None
 
 
@@ -270,7 +271,9 @@ def identify(model: Model, logs: Log | Sequence[Log], settings: Settings | None 
     uncertainty = uncertainty_of(observations, base.kept, base.names, estimate)
     instrumental = instrumental_variables(observations, base.kept, estimate)
     bias = (instrumental - estimate.values) / np.maximum(uncertainty.deviation, 1e-300)
+    estimate = replace(estimate, values=estimate.values + uncertainty.shift)
     kept = significant(estimate.values, uncertainty.covariance)
+    uncertainty = uncertainty.selected(kept)
     tell('physical consistency')
     theta = np.zeros(len(linear.columns))
     theta[list(base.kept)] = estimate.values
@@ -344,17 +347,19 @@ def reduce(result: Result, *, relative: float | None = None) -> Result:
                              weighted=result.settings.method != 'ordinary')
     uncertainty = uncertainty_of(result.observations, base.kept, base.names, estimate)
     instrumental = instrumental_variables(result.observations, base.kept, estimate)
+    bias = (instrumental - estimate.values) / np.maximum(uncertainty.deviation, 1e-300)
+    estimate = replace(estimate, values=estimate.values + uncertainty.shift)
     theta = np.zeros_like(result.theta_)
     theta[list(base.kept)] = estimate.values
     for place, value in result.observations.known.items():
         theta[place] = value
     kept = significant(estimate.values, uncertainty.covariance)
+    uncertainty = uncertainty.selected(kept)
     note = f'reduced from {result.base_.count} to {base.count} significant base parameters'
     return replace(
         result, base_=base, estimate_=estimate, uncertainty_=uncertainty, theta_=theta,
         instrumental_=instrumental, significant_=tuple(base.names[k] for k in kept),
-        bias_=(instrumental - estimate.values) / np.maximum(uncertainty.deviation, 1e-300),
-        notes=(*result.notes, note))
+        bias_=bias, notes=(*result.notes, note))
 
 
 # steps ----------------------------------------------------------------------------------------
@@ -477,11 +482,16 @@ def _remark(uncertainty: Uncertainty, base: BaseParameters, estimate: Estimate, 
     if vague > base.count / 3:
         notes.append(f'{vague} of {base.count} base parameters have a standard deviation above '
                      'their value: this motion excites the robot badly')
+    if abs(uncertainty.delay) > 2 * uncertainty.delay_deviation:
+        notes.append(f'torques are {1e3 * uncertainty.delay:.3g} ms older than positions (with a '
+                     f'deviation of {1e3 * uncertainty.delay_deviation:.2g} ms): counted')
     watson = uncertainty.durbin_watson
     if np.nanmin(watson) < 1 or np.nanmax(watson) > 3:
         notes.append(f'Durbin-Watson from {np.nanmin(watson):.2f} to {np.nanmax(watson):.2f}: '
                      'residuals are correlated; standard deviations take that into account')
-    biased = [name for name, value in zip(base.names, bias, strict=True) if abs(value) > 2]
+    size = 1e-3 * np.abs(estimate.values) / np.maximum(uncertainty.deviation, 1e-300)
+    biased = [name for name, value, least in zip(base.names, bias, size, strict=True)
+              if abs(value) > max(2.0, least)]
     if biased:
         notes.append('noise in the motion has biased (against instrumental variables): '
                      + ', '.join(biased[:8]) + (', ...' if len(biased) > 8 else ''))

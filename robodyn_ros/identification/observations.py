@@ -55,8 +55,9 @@ class Observations:
         Hz, of the parallel filter; 0 filters and decimates nothing; default: by the motion's band.
     slow : ndarray, shape (n,), optional
         Below this speed (rad/s, m/s) a joint's rows do not count.
-    guard : float
-        s before and after a slow sample in which a joint's rows do not count either.
+    guard : float, optional
+        s before and after a slow sample in which a joint's rows do not count either; default:
+        where the parallel filter sees it, one over its cutoff.
     torques_of : ndarray of bool, shape (n,), optional
         Joints whose torques count.
     known : dict of str to float, optional
@@ -65,7 +66,8 @@ class Observations:
     """
 
     def __init__(self, linear: LinearModel, segments: list[Segment], *,
-                 cutoff: float | None = None, slow: Array | None = None, guard: float = 0.0,
+                 cutoff: float | None = None, slow: Array | None = None,
+                 guard: float | None = None,
                  torques_of: NDArray[np.bool_] | None = None,
                  known: dict[str, float] | None = None):
         self.known = {linear.names.index(name): value for name, value in (known or {}).items()}
@@ -148,8 +150,8 @@ class Observations:
             qd = decimate(segment.qd[part])
             used = (np.abs(qd) > self.slow) & self.torques_of if self.slow.any() else \
                 np.broadcast_to(self.torques_of, qd.shape)
-            if self.guard and self.slow.any():
-                used = used & self._far_from_slow(segment, chosen)
+            if self.slow.any():
+                used = used & self._far_from_slow(k, chosen)
             target = tau[part]
             for column, value in self.known.items():
                 target = target - w[:, :, column] * value
@@ -158,11 +160,15 @@ class Observations:
                         np.tile(used, (1, self.linear.rows // used.shape[1])), qd,
                         decimate(measured[part]))
 
-    def _far_from_slow(self, segment: Segment, chosen: Any) -> NDArray[np.bool_]:
+    def _far_from_slow(self, k: int, chosen: Any) -> NDArray[np.bool_]:
         """Which joints are fast throughout the guard about some samples, shape (M, n)."""
+        segment = self.segments[k]
+        guard = self.guard
+        if guard is None:
+            guard = 1 / self.cutoffs[k] if self.steps[k] > 1 else 0.0
         slow = np.cumsum(np.abs(segment.qd) <= self.slow, axis=0)
         slow = np.vstack([np.zeros((1, slow.shape[1]), slow.dtype), slow])
-        width = int(np.ceil(self.guard * segment.rate))
+        width = int(np.ceil(guard * segment.rate))
         first = np.maximum(chosen - width, 0)
         last = np.minimum(chosen + width + 1, len(segment.qd))
         return slow[last] == slow[first]

@@ -103,7 +103,7 @@ def read_log(path: str | Path, model: Model,
     """
     path = Path(path).expanduser()
     if isinstance(format, (str, Path)):
-        format = _read_format(Path(format))
+        format = read_format(Path(format))
     form = format if isinstance(format, LogFormat) else LogFormat.from_mapping(format or {})
     if not path.exists():
         raise LogError('does not exist', source=str(path), valid='a bag, .csv or .npz file')
@@ -119,7 +119,8 @@ def read_log(path: str | Path, model: Model,
     return _to_log(arrays, names, notes, form, model, path)
 
 
-def _read_format(path: Path) -> LogFormat:
+def read_format(path: Path) -> LogFormat:
+    """Read a YAML file of `LogFormat`'s keys; LogError where it is none."""
     try:
         content = yaml.safe_load(path.read_text(encoding='utf-8'))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:

@@ -112,7 +112,7 @@ def parameters_of(result: Result, validation: Validation | None = None) -> dict[
             'robodyn_ros': __version__, 'numpy': np.__version__,
             'python': platform.python_version(),
             'logs': [{'source': name, 'sha256': digest} for name, digest in result.sources],
-            'settings': _plain(settings_mapping(result.settings)),
+            'settings': plain(settings_mapping(result.settings)),
             'notes': list(result.notes)},
         'friction': {'model': result.linear.friction.model,
                      'width': result.linear.friction.width,
@@ -159,9 +159,10 @@ def _drop_inertial(link: etree._Element, counted_in: str | None) -> None:
             '--', '- -')))
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """Return mappings, sequences, arrays and numbers as YAML has them."""
     if isinstance(value, dict):
-        return {key: _plain(entry) for key, entry in value.items()}
+        return {key: plain(entry) for key, entry in value.items()}
     if isinstance(value, (list, tuple, np.ndarray)):
-        return [_plain(entry) for entry in value]
+        return [plain(entry) for entry in value]
     return value.item() if isinstance(value, np.generic) else value

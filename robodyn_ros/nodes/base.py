@@ -223,11 +223,7 @@ class DynamicsNode(LifecycleNode):
                           np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]))
         options = model_options(self)
         problem = await self._in_background(lambda: self.keeper.set_payload(payload, options))
-        running = self.keeper.running
-        response.success = problem is None
-        response.message = problem or f'{request.mass} kg on {request.link}'
-        response.model_version = running.version if running else 0
-        return response
+        return self._answer(response, problem, f'{request.mass} kg on {request.link}')
 
     async def _on_set_model(self, request: SetModel.Request,
                             response: SetModel.Response) -> SetModel.Response:
@@ -235,18 +231,20 @@ class DynamicsNode(LifecycleNode):
         origin = request.origin or 'set_model'
         problem = await self._in_background(lambda: self.keeper.set_model(
             request.robot_description, request.motors, origin, options))
-        running = self.keeper.running
-        response.success = problem is None
-        response.message = problem or f'the model of {origin} runs'
-        response.model_version = running.version if running else 0
-        return response
+        return self._answer(response, problem, f'the model of {origin} runs')
 
     async def _on_rollback(self, request: Trigger.Request,
                            response: Trigger.Response) -> Trigger.Response:
         problem = await self._in_background(self.keeper.rollback)
         running = self.keeper.running
+        return self._answer(response, problem, f'model {running.version}, from {running.origin}'
+                            if running else '')
+
+    def _answer(self, response: Any, problem: str | None, done: str) -> Any:
         response.success = problem is None
-        response.message = problem or f'model {running.version}, from {running.origin}'
+        response.message = problem or done
+        if hasattr(response, 'model_version'):
+            response.model_version = self.keeper.running.version if self.keeper.running else 0
         return response
 
     def _in_background(self, work: Callable[[], Any]) -> Future:

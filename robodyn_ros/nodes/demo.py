@@ -34,6 +34,7 @@ from robodyn_ros.nodes.base import LATCHED
 from robodyn_ros.nodes.fast_path import FastSubscriptions
 from robodyn_ros.nodes.processes import NodeProcess
 from robodyn_ros.nodes.recorder import Recorder
+from robodyn_ros.nodes.stamps import nanoseconds, set_nanoseconds
 from robodyn_ros.nodes.trajectories import joint_trajectory
 
 RATE = 500.0  # Hz of the simulator, and so of the loop
@@ -118,19 +119,14 @@ class Audience(Node):
     def send(self, motion: Excitation) -> int:
         """Send the motion; return the stamp of its start, ns of the simulator's clock."""
         message = joint_trajectory(motion, 50.0)
-        start = stamp_of(self.heard.latest('/joint_states')) + 500_000_000
-        message.header.stamp.sec, message.header.stamp.nanosec = divmod(start, 10**9)
+        start = nanoseconds(self.heard.latest('/joint_states').header.stamp) + 500_000_000
+        set_nanoseconds(message.header.stamp, start)
         self._reference.publish(message)
         return start
 
     def close(self) -> None:
         """Stop the thread."""
         self._fast.stop()
-
-
-def stamp_of(message: Any) -> int:
-    """Return a message's stamp, ns."""
-    return int(message.header.stamp.sec) * 10**9 + int(message.header.stamp.nanosec)
 
 
 def run_demo(model: Model, text: str, *, seconds: float, picture: Path | None = None,
@@ -214,7 +210,7 @@ def _run(law: str, motion: Excitation, audience: Audience, executor: Any,
         return _table(LAWS[law], audience.heard, motion, start, time.monotonic() - began, model)
 
     with Live(table(), console=console, auto_refresh=False) as live:
-        while stamp_of(audience.heard.latest('/joint_states')) < end:
+        while nanoseconds(audience.heard.latest('/joint_states').header.stamp) < end:
             if not _spin(executor, 0.4, nodes) or time.monotonic() - began > 30 + 3 * (
                     motion.duration):
                 return None
@@ -222,7 +218,7 @@ def _run(law: str, motion: Excitation, audience: Audience, executor: Any,
     console.print()
     states = [deserialize_message(raw, JointState)
               for raw in list(audience.heard.messages['/joint_states'])]
-    t = np.array([stamp_of(m) - start for m in states]) * 1e-9
+    t = np.array([nanoseconds(m.header.stamp) - start for m in states]) * 1e-9
     inside = (t >= 0) & (t <= motion.duration)
     order = [states[0].name.index(name) for name in model.joint_names]
     q, torque = (np.array([getattr(m, name) for m in states])[inside][:, order]
@@ -239,7 +235,7 @@ def _table(title: str, heard: Heard, motion: Excitation, start: int, elapsed: fl
                    'diag M'):
         table.add_column(column, justify='left' if column == 'joint' else 'right')
     if state is not None and terms is not None:
-        wanted = motion.at((stamp_of(state) - start) * 1e-9).q
+        wanted = motion.at((nanoseconds(state.header.stamp) - start) * 1e-9).q
         for i, joint in enumerate(model.joint_names):
             values = (wanted[i], state.position[i], state.position[i] - wanted[i],
                       state.effort[i], terms.gravity[i], terms.coriolis[i],

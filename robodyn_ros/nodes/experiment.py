@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from builtin_interfaces.msg import Duration
 from rclpy.serialization import deserialize_message
 from sensor_msgs.msg import JointState
-from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
+from trajectory_msgs.msg import JointTrajectory
 
 from robodyn_ros.control import Reference
 from robodyn_ros.description import Array
@@ -21,6 +20,8 @@ from robodyn_ros.excitation import Excitation
 from robodyn_ros.model import Model
 from robodyn_ros.nodes.joint_states import StateError, StateReader
 from robodyn_ros.nodes.recorder import Recorder
+from robodyn_ros.nodes.stamps import nanoseconds, set_nanoseconds
+from robodyn_ros.nodes.trajectories import trajectory_of
 
 JUMP = 1.0  # s that a stamp may be ahead of the one before
 DWELL = 0.5  # s of rest before and after each motion
@@ -71,19 +72,6 @@ class Script:
         reference = self.reference
         return trajectory_of(joint_names, reference.times, reference.q, reference.qd,
                              reference.qdd)
-
-
-def trajectory_of(joint_names: tuple[str, ...], times: Array, q: Array, qd: Array,
-                  qdd: Array) -> JointTrajectory:
-    """Return points as a message that starts when it arrives."""
-    message = JointTrajectory(joint_names=list(joint_names))
-    for t, *state in zip(times, q, qd, qdd, strict=True):
-        ns = round(float(t) * 1e9)
-        message.points.append(JointTrajectoryPoint(
-            positions=state[0].tolist(), velocities=state[1].tolist(),
-            accelerations=state[2].tolist(),
-            time_from_start=Duration(sec=ns // 10**9, nanosec=ns % 10**9)))
-    return message
 
 
 def script_of(dynamics: Dynamics, here: Array, motions: list[tuple[str, Excitation]],
@@ -203,7 +191,7 @@ class Eye:
     def on_state(self, raw: bytes) -> None:
         """Take a serialised joint state."""
         message = deserialize_message(raw, JointState)
-        stamp = message.header.stamp.sec * 10**9 + message.header.stamp.nanosec
+        stamp = nanoseconds(message.header.stamp)
         self._record('/joint_states', stamp, raw)
         last = self.latest
         if last is not None:
@@ -213,11 +201,9 @@ class Eye:
                 self.problem = self.problem or (
                     f'the stamps of joint_states jumped by {(stamp - last.stamp) * 1e-9:.3f} s')
         try:
-            q, qd, tau = self._reader.read(message)
-        except StateError as error:
+            q, qd, tau = self._read(message)
+        except StateError:
             self.refused += 1
-            if error.kind == 'time_jump':
-                self.problem = self.problem or f'joint_states: {error}'
             return
         if qd is None or tau is None or not np.isfinite(tau).all():
             self.refused += 1
@@ -225,6 +211,15 @@ class Eye:
         with self._lock:
             self.latest = Sample(stamp, q, qd, tau, time.monotonic())
             self._samples.append(self.latest)
+
+    def _read(self, message: JointState) -> tuple[Array, Array | None, Array | None]:
+        try:
+            return self._reader.read(message)
+        except StateError as error:
+            if error.kind != 'time_jump':
+                raise
+            self.problem = self.problem or f'joint_states: {error}'
+            return self._reader.read(message)  # the first one of the new time
 
     def on_motor_state(self, raw: bytes) -> None:
         """Take a serialised state with the motors' torques as its efforts."""
@@ -338,7 +333,7 @@ def play(eye: Eye, script: Script, send: Callable[[JointTrajectory], None],
                    start + int(window.end * 1e9))
     message = script.message(eye.model.joint_names)
     if delay:
-        message.header.stamp.sec, message.header.stamp.nanosec = divmod(start, 10**9)
+        set_nanoseconds(message.header.stamp, start)
     send(message)
     reference = script.reference
     seen, arrived = -delay, time.monotonic()  # what the robot's clock said, and when

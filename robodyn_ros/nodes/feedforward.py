@@ -26,6 +26,7 @@ from robodyn_ros.nodes.joint_states import StateError, StateReader
 from robodyn_ros.nodes.model_keeper import Running
 from robodyn_ros.nodes.parameters import declare
 from robodyn_ros.nodes.references import check_limits, check_start, read_reference, with_effort
+from robodyn_ros.nodes.stamps import nanoseconds, set_nanoseconds
 from robodyn_ros.nodes.tuning import (
     NAMES,
     OPEN_LOOP,
@@ -37,7 +38,6 @@ from robodyn_ros.nodes.tuning import (
 
 DEPTH = 100  # of queues: a burst after a pause of the machine
 RELIABLE = QoSProfile(depth=10)
-BILLION = 1_000_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,9 +123,7 @@ class Feedforward(DynamicsNode):
                     if (made.tuning is None) != (loop.tuning is None):
                         self._stop_playing('the mode changes')
                     self._loop = made
-        except RobodynError as error:
-            return str(error)
-        except ValueError as error:
+        except (RobodynError, ValueError) as error:
             return str(error)
         if 'rate' in changes and self._pacer is not None:
             self._pacer.period = 1.0 / changes['rate']
@@ -239,8 +237,7 @@ class Feedforward(DynamicsNode):
             self.warn('reference_refused', f'reference refused: {error}')
             return
         now = self._now(state) if closed else self.get_clock().now().nanoseconds
-        stamp = message.header.stamp
-        start = stamp.sec * BILLION + stamp.nanosec or (0 if closed else now)
+        start = nanoseconds(message.header.stamp) or (0 if closed else now)
         if start and now > start + self._lifetime(reference):
             self.warn('reference_stale', 'reference refused: it ended '
                       f'{(now - start) * 1e-9 - reference.duration:.3f} s ago; valid: a stamp of '
@@ -319,8 +316,7 @@ class Feedforward(DynamicsNode):
     def _publish(self, loop: Loop, now: int, tau: Any) -> None:
         if self._torque.get_subscription_count():
             loop.torque_view[:] = tau
-            stamp = loop.torque.header.stamp
-            stamp.sec, stamp.nanosec = divmod(now, BILLION)
+            set_nanoseconds(loop.torque.header.stamp, now)
             self._torque.publish(loop.torque)
         if self._commands.get_subscription_count():
             loop.commands_view[:] = tau[loop.order]
@@ -341,7 +337,7 @@ class Feedforward(DynamicsNode):
             self.warn('no_velocity', f'joint_states have no velocities, {loop.tuning.law} needs '
                                      'them')
             return
-        stamp = message.header.stamp.sec * BILLION + message.header.stamp.nanosec
+        stamp = nanoseconds(message.header.stamp)
         with self._lock:
             last = self._state
             if not self.active:

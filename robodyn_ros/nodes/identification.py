@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import threading
 import time
 from collections.abc import Callable
@@ -24,23 +23,22 @@ from robodyn_ros.dynamics import Dynamics
 from robodyn_ros.errors import IdentificationError, LogError, RobodynError
 from robodyn_ros.excitation import (
     Excitation,
-    Limits,
-    Plan,
     Progress,
     optimise_excitation,
     validation_plan,
 )
-from robodyn_ros.identification import Log, LogFormat, Settings, read_log
+from robodyn_ros.identification import Log, LogFormat, read_log
 from robodyn_ros.identification.live import LiveFit
+from robodyn_ros.identification.reading import read_format
 from robodyn_ros.identification.runs import PROOF, RECORDING, Runs
 from robodyn_ros.nodes.base import DynamicsNode, run
 from robodyn_ros.nodes.experiment import Eye, Fault, play, script_of
+from robodyn_ros.nodes.goals import Goal, command_of, fill, search_of, settings_of
 from robodyn_ros.nodes.model_keeper import Running
 from robodyn_ros.nodes.parameters import declare
 from robodyn_ros.nodes.recorder import Recorder, complete
 from robodyn_ros.report.results import MOTORS, PHASES, URDF, Outcome, identify_and_write, shares
 
-Goal = IdentifyDynamics.Goal
 JOINT_STATE = 'sensor_msgs/msg/JointState'
 SENSOR_DATA_DEPTH = 1000  # a recording forgets nothing
 FEEDBACK_EVERY = 0.2  # s
@@ -102,7 +100,7 @@ class Identification(DynamicsNode):
                 'of joint_states; 0: it starts when it arrives',
                 range_=(0.0, 60.0))
         declare(self, 'state_timeout', 0.3, 's without a new state, after which a motion stops',
-                range_=(0.01, 10.0))
+                range_=(0.01, 3600.0))
         declare(self, 'frozen_after', 1.0, 's of unchanged positions under a moving reference, '
                 'after which a motion stops', range_=(0.1, 60.0))
         declare(self, 'tracking_tolerance', 0.3, 'rad or m that a joint may be off its reference',
@@ -241,11 +239,9 @@ class Identification(DynamicsNode):
         """Do the work; whatever goes wrong is in the result, with what was recorded until then."""
         try:
             outcome = self._work(job)
-            self._fill(result, outcome)
+            fill(result, outcome)
             result.success = True
-        except (Stopped, Fault) as error:
-            result.reasons, outcome = [str(error)], None
-        except RobodynError as error:
+        except (Stopped, Fault, RobodynError) as error:
             result.reasons, outcome = [str(error)], None
         except Exception as error:  # a running node never dies of a goal
             result.reasons, outcome = [f'{type(error).__name__}: {error}'], None
@@ -266,8 +262,8 @@ class Identification(DynamicsNode):
         if running is None or eye is None:
             raise Fault('there is no robot_description yet')
         job.check()
-        settings = _settings(goal)
-        form = self._format(goal)
+        settings = settings_of(goal)
+        form = read_format(self._runs.file(goal.log_format)) if goal.log_format else None
         before = [self._runs.log(name) for name in goal.logs]
         proof_paths = [self._runs.log(name) for name in goal.validation_logs]
         folder = job.folder = self._runs.new(goal.name)
@@ -308,23 +304,12 @@ class Identification(DynamicsNode):
             job.check()
 
         return identify_and_write(model, logs, proof_logs, settings, folder,
-                                  command=_command(goal, folder), progress=tell)
+                                  command=command_of(goal, folder), progress=tell)
 
     def _log(self, path: Path, model: Any, form: LogFormat | None) -> Log:
         log = read_log(path, model, form)
         log.source = str(path.relative_to(self._runs.root))
         return log
-
-    def _format(self, goal: Goal) -> LogFormat | None:
-        if not goal.log_format:
-            return None
-        import yaml
-
-        path = self._runs.file(goal.log_format)
-        content = yaml.safe_load(path.read_text(encoding='utf-8'))
-        if not isinstance(content, dict):
-            raise LogError('is not a mapping', source=goal.log_format, valid='keys of LogFormat')
-        return LogFormat.from_mapping(content)
 
     # experiments ----------------------------------------------------------------------------
 
@@ -361,15 +346,7 @@ class Identification(DynamicsNode):
                 raise LogError(f'is for the joints {", ".join(found.joint_names)}',
                                source=goal.excitation, valid=', '.join(model.joint_names))
             return found
-        speed = goal.speed or 0.8
-        if not 0 < speed <= 1:
-            raise IdentificationError(f'speed is {speed}; valid: above 0, at most 1')
-        limits = Limits(velocity=model.velocity_limit * speed, floor=None,
-                        torque_margin=goal.torque_margin or 0.1,
-                        self_collision=goal.self_collision)
-        kind = goal.kind if goal.kind in ('rigid', 'lumped', 'model1') else 'model1'
-        plan = Plan(kind=kind, period=goal.period or None, periods=goal.periods or 1,
-                    resonance=goal.resonance or None, budget=goal.search_time or 20.0)
+        limits, plan = search_of(goal, model)
         if first is not None:
             plan = validation_plan(first, plan)
         job.phase = 'search' if first is None else 'search of the proof'
@@ -463,27 +440,6 @@ class Identification(DynamicsNode):
 
     # results --------------------------------------------------------------------------------
 
-    @staticmethod
-    def _fill(result: IdentifyDynamics.Result, outcome: Outcome) -> None:
-        found, proof = outcome.result, outcome.proof
-        base, u = found.base_, found.uncertainty_
-        result.verdict, result.reasons = proof.verdict, list(proof.reasons)
-        result.notes = list(found.notes)
-        result.base_parameter = list(base.names)
-        result.value = found.estimate_.values.tolist()
-        result.standard_deviation = u.deviation.tolist()
-        result.nominal = (base.matrix @ found.linear.nominal()).tolist()
-        result.significant = [name in found.significant_ for name in base.names]
-        result.condition = float(u.condition)
-        result.joint = list(proof.joint_names)
-        result.identification_error = found.training_.relative_error.tolist()
-        result.validation_error = proof.relative_error.tolist()
-        result.validation_error_filtered = proof.relative_error_filtered.tolist()
-        result.validation_error_nominal = proof.nominal.tolist()
-        result.durbin_watson = u.durbin_watson.tolist()
-        result.physically_consistent = any(path.name == URDF for path in outcome.files)
-        result.inconsistent_bodies = list(found.inconsistent_bodies_)
-
     async def _apply(self, outcome: Outcome, result: IdentifyDynamics.Result) -> None:
         """Swap the model into the running nodes: into all of them, or into none."""
         if outcome.proof.verdict != 'good':
@@ -522,26 +478,6 @@ class Identification(DynamicsNode):
                 await client.call_async(Trigger.Request())
         finally:
             self.destroy_client(client)
-
-
-def _settings(goal: Goal) -> Settings:
-    return Settings(kind=goal.kind or 'lumped', friction=goal.friction or 'auto',
-                    joints=list(goal.joints) or None, payload=goal.payload_link or None,
-                    payload_mass=goal.payload_mass or None, slow=goal.slow or None,
-                    guard=goal.guard)
-
-
-def _command(goal: Goal, folder: Path) -> str:
-    logs = [str(folder / RECORDING)] if goal.source != Goal.USE_LOGS else list(goal.logs)
-    words = ['robodyn', 'identify', *logs, '--urdf', 'ROBOT.urdf', '--kind', goal.kind,
-             '--friction', goal.friction]
-    if goal.source == Goal.EXCITE and not goal.validation_logs:
-        words += ['--validate', str(folder / PROOF)]
-    elif goal.validation_logs:
-        words += ['--validate', *goal.validation_logs]
-    else:
-        words += ['--share', f'{1 - (goal.validation_share or 0.3):g}']
-    return shlex.join(words)
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 
 from robodyn_ros.description import Array
 from robodyn_ros.model import Model
+from robodyn_ros.nodes.stamps import nanoseconds
 
 
 class StateError(Exception):
@@ -41,8 +42,7 @@ class StateReader:
         StateError
             Names the joint or field at fault.
         """
-        stamp = message.header.stamp
-        now = stamp.sec * 1_000_000_000 + stamp.nanosec
+        now = nanoseconds(message.header.stamp)
         if now < self._last:
             back, self._last = (self._last - now) * 1e-9, now
             raise StateError('time_jump', f'stamp jumped back by {back:.3f} s')

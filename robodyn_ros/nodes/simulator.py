@@ -19,6 +19,7 @@ from robodyn_ros.errors import RobodynError
 from robodyn_ros.nodes.base import DynamicsNode, run
 from robodyn_ros.nodes.model_keeper import Running
 from robodyn_ros.nodes.parameters import declare
+from robodyn_ros.nodes.stamps import nanoseconds, set_nanoseconds
 from robodyn_ros.simulation import Sensors, Simulation, SimulationError
 
 DEPTH = 100  # of queues: a burst after a pause of the machine
@@ -30,7 +31,10 @@ class Simulator(DynamicsNode):
 
     In real time the physics keeps up with the wall clock, ``rate`` cycles a second; torques count
     for ``command_timeout`` seconds, then they are zero. In lock-step each vector of torques, or
-    call of ``~/step``, advances one cycle: the same commands give the same motion.
+    call of ``~/step``, advances one cycle: the same commands give the same motion; a pause holds
+    the world, and its end goes on with the last command. A stamped
+    ``~/torque`` is the answer to the state with this stamp: one that comes too late, after a reset
+    or a second answer, is left alone.
     """
 
     hot_swap = False  # the true robot stays what it is
@@ -41,7 +45,8 @@ class Simulator(DynamicsNode):
         self._command = np.zeros(0)
         self._commanded = 0.0
         self._fresh = False  # a command came since the last cycle
-        self._held = False
+        self._held = self._diverged = False
+        self._last_stamp = 0  # of the states, ns
         self._viewer: Any = None
         super().__init__('simulator', **options)
 
@@ -176,6 +181,11 @@ class Simulator(DynamicsNode):
             missing = next(j for j in simulation.joint_names if j not in given)
             self.warn('command_refused', f'torque of {missing!r} is missing')
             return
+        stamp = nanoseconds(message.header.stamp)
+        if stamp and stamp != self._last_stamp and self.get_parameter('lock_step').value:
+            self.warn('not_an_answer', f'torque with the stamp {stamp * 1e-9:.6f} s left alone: '
+                      f'the last state has {self._last_stamp * 1e-9:.6f} s')
+            return
         self._take(np.array([given[joint] for joint in simulation.joint_names]), simulation,
                    'torque')
 
@@ -234,7 +244,7 @@ class Simulator(DynamicsNode):
                 else:
                     simulation.step(torque, steps)
             except SimulationError as error:
-                self._held = True
+                self._held = self._diverged = True
                 self.report('error', f'{error}; paused: ~/reset begins again')
                 return True
             return self._publish(simulation)
@@ -244,7 +254,7 @@ class Simulator(DynamicsNode):
         measured, now = simulation.measure(), simulation.time
         self.counts['cycles'] += 1
         clock = Clock()
-        clock.clock.sec, clock.clock.nanosec = _stamp(now)
+        set_nanoseconds(clock.clock, round(now * 1e9))
         self._clock_topic.publish(clock)
         if measured is None:
             return False
@@ -252,7 +262,8 @@ class Simulator(DynamicsNode):
                              position=measured.position.tolist(),
                              velocity=measured.velocity.tolist(),
                              effort=measured.effort.tolist())
-        message.header.stamp.sec, message.header.stamp.nanosec = _stamp(measured.time)
+        self._last_stamp = round(measured.time * 1e9)
+        set_nanoseconds(message.header.stamp, self._last_stamp)
         self._states.publish(message)
         return True
 
@@ -278,7 +289,12 @@ class Simulator(DynamicsNode):
         return response
 
     def _on_pause(self, request: SetBool.Request, response: SetBool.Response) -> SetBool.Response:
-        self._held = request.data
+        if not request.data and self._diverged:
+            response.message = 'the motion has diverged; valid: ~/reset'
+            return response
+        went_on, self._held = self._held and not request.data, request.data
+        if went_on and self.active and self.get_parameter('lock_step').value:
+            self._advance(self._command)
         response.success, response.message = True, 'paused' if request.data else 'running'
         return response
 
@@ -290,7 +306,8 @@ class Simulator(DynamicsNode):
         with self._lock:
             simulation.reset(self._start(simulation))
             self._command, self._commanded = np.zeros(simulation.n), 0.0
-            self._held = False
+            if self._diverged:
+                self._held = self._diverged = False
             arrived = self._publish(simulation)
         if not arrived and self.get_parameter('lock_step').value:
             self._advance(self._command)
@@ -305,10 +322,6 @@ class Simulator(DynamicsNode):
         self._advance(self._command)
         response.success, response.message = True, f'{simulation.time:.6f} s'
         return response
-
-
-def _stamp(seconds: float) -> tuple[int, int]:
-    return divmod(round(seconds * 1e9), 1_000_000_000)
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -1,11 +1,12 @@
-"""Excitations as trajectory messages."""
+"""Motions as trajectory messages."""
 
 from __future__ import annotations
 
-from builtin_interfaces.msg import Duration
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
+from robodyn_ros.description import Array
 from robodyn_ros.excitation import Excitation
+from robodyn_ros.nodes.stamps import set_nanoseconds
 
 
 def joint_trajectory(excitation: Excitation, rate: float) -> JointTrajectory:
@@ -19,10 +20,16 @@ def joint_trajectory(excitation: Excitation, rate: float) -> JointTrajectory:
         Points a second, Hz.
     """
     t, motion = excitation.samples(rate)
-    message = JointTrajectory(joint_names=list(excitation.joint_names))
-    for time, q, qd, qdd in zip(t, *motion[:3], strict=True):
-        whole = int(time)
-        message.points.append(JointTrajectoryPoint(
-            positions=q.tolist(), velocities=qd.tolist(), accelerations=qdd.tolist(),
-            time_from_start=Duration(sec=whole, nanosec=round((time - whole) * 1e9))))
+    return trajectory_of(excitation.joint_names, t, *motion[:3])
+
+
+def trajectory_of(joint_names: tuple[str, ...], times: Array, q: Array, qd: Array,
+                  qdd: Array) -> JointTrajectory:
+    """Return points (s; shape (N, n) each) as a message that starts when it arrives."""
+    message = JointTrajectory(joint_names=list(joint_names))
+    for t, *state in zip(times, q, qd, qdd, strict=True):
+        point = JointTrajectoryPoint(positions=state[0].tolist(), velocities=state[1].tolist(),
+                                     accelerations=state[2].tolist())
+        set_nanoseconds(point.time_from_start, round(float(t) * 1e9))
+        message.points.append(point)
     return message

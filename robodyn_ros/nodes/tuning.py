@@ -27,9 +27,10 @@ LISTS = (
 NUMBERS = (
     ('friction_compensation', 0.0, 'share of friction compensated with gravity (hand-guiding)',
      (0.0, 1.0)),
-    ('state_timeout', 0.1, 's without a new joint state, after which it is stale', (0.001, 10.0)),
+    ('state_timeout', 0.1, 's without a new joint state, after which it is stale',
+     (0.001, 3600.0)),
     ('zero_after', 0.5, 's without a new joint state, after which torque goes to zero',
-     (0.001, 60.0)),
+     (0.001, 3600.0)),
     ('ramp', 0.2, 's that every transition takes', (0.0, 10.0)),
 )
 NAMES = ('mode', *(name for name, *_ in LISTS), *(name for name, *_ in NUMBERS))

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
-import scipy.signal
 from plotly.subplots import make_subplots
 
 from robodyn_ros.description import Array
 from robodyn_ros.identification import Result, Validation
+from robodyn_ros.report.spectrum import amplitude_density
 
 MEASURED, PREDICTED, RESIDUAL, NOMINAL = '#8895a3', '#0b6e99', '#c2410c', '#a16207'
 POINTS = 3000  # of a line, between which nothing higher or lower is left out
@@ -38,18 +38,12 @@ def torque_chart(validation: Validation) -> go.Figure:
 def spectrum_chart(validation: Validation) -> go.Figure:
     """Amplitude density of torque and difference, a row for each joint."""
     figure = _rows(validation.joint_names)
-    longest = int(np.argmax([len(t) for t in validation.t]))
-    t = validation.t[longest]
-    rate = (len(t) - 1) / (t[-1] - t[0])
-    size = min(len(t), 2048)
+    f, measured, difference = amplitude_density(validation)
     for k in range(len(validation.joint_names)):
-        measured = validation.measured[longest][:, k]
-        for name, color, values in (
-                ('measured', MEASURED, measured),
-                ('difference', RESIDUAL, measured - validation.predicted[longest][:, k])):
-            f, power = scipy.signal.welch(values, rate, nperseg=size)
+        for name, color, values in (('measured', MEASURED, measured[:, k]),
+                                    ('difference', RESIDUAL, difference[:, k])):
             figure.add_trace(go.Scatter(
-                x=f[1:], y=np.sqrt(power[1:]), name=name, legendgroup=name, showlegend=k == 0,
+                x=f, y=values, name=name, legendgroup=name, showlegend=k == 0,
                 mode='lines', line={'color': color, 'width': 1.2}), row=k + 1, col=1)
         figure.update_yaxes(type='log', exponentformat='power', title_text='per √Hz', row=k + 1,
                             col=1)

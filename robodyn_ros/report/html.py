@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from datetime import datetime, timezone
 from importlib import resources
 from pathlib import Path
-from typing import Any
 
 import jinja2
 import numpy as np
@@ -17,7 +16,7 @@ from plotly.offline import get_plotlyjs
 from robodyn_ros import __version__
 from robodyn_ros.identification import Result, Validation
 from robodyn_ros.identification.identify import settings_mapping
-from robodyn_ros.identification.writing import inertial_of
+from robodyn_ros.identification.writing import inertial_of, plain
 from robodyn_ros.report import charts
 
 CONTENTS = (('errors', 'Errors'), ('torque', 'Torque'), ('spectrum', 'Spectrum'),
@@ -113,17 +112,9 @@ def _provenance(result: Result) -> list[tuple[str, str]]:
     rows = [('robodyn_ros', __version__), ('Python, numpy', f'{platform.python_version()}, '
                                                             f'{np.__version__}')]
     rows += [(f'log {source}', f'sha256 {digest}') for source, digest in result.sources]
-    settings = {key: value for key, value in settings_mapping(result.settings).items()}
-    text = yaml.safe_dump(_plain(settings), default_flow_style=True, width=10_000).strip()
+    settings = settings_mapping(result.settings)
+    text = yaml.safe_dump(plain(settings), default_flow_style=True, width=10_000).strip()
     return [*rows, ('settings', text if settings else 'usual')]
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _plain(entry) for key, entry in value.items()}
-    if isinstance(value, (list, tuple, np.ndarray)):
-        return [_plain(entry) for entry in value]
-    return value.item() if isinstance(value, np.generic) else value
 
 
 def _number(value: float) -> str:

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy.signal
 
 from robodyn_ros.identification import Result, Validation
+from robodyn_ros.report.spectrum import amplitude_density
 
 MEASURED, PREDICTED, RESIDUAL = '#9aa5b1', '#0b6e99', '#c2410c'
 
@@ -67,17 +67,10 @@ def torque_figure(validation: Validation) -> Any:
 def spectrum_figure(validation: Validation) -> Any:
     """Spectrum of the difference beside that of the torque, a row for each joint."""
     figure, axes = _rows(len(validation.joint_names))
-    longest = int(np.argmax([len(t) for t in validation.t]))
-    t = validation.t[longest]
-    rate = (len(t) - 1) / (t[-1] - t[0])
-    size = min(len(t), 4096)
+    f, measured, difference = amplitude_density(validation)
     for k, (axis, joint) in enumerate(zip(axes, validation.joint_names, strict=True)):
-        measured = validation.measured[longest][:, k]
-        for values, color, label in (
-                (measured, MEASURED, 'measured'),
-                (measured - validation.predicted[longest][:, k], RESIDUAL, 'difference')):
-            f, power = scipy.signal.welch(values, rate, nperseg=size)
-            axis.loglog(f[1:], np.sqrt(power[1:]), color=color, lw=0.9, label=label)
+        axis.loglog(f, measured[:, k], color=MEASURED, lw=0.9, label='measured')
+        axis.loglog(f, difference[:, k], color=RESIDUAL, lw=0.9, label='difference')
         axis.set_title(joint, fontsize=9, loc='left')
         axis.set_ylabel('per √Hz', fontsize=8)
     axes[0].legend(loc='upper right', fontsize=8, ncols=2, frameon=False)
