@@ -117,7 +117,7 @@ class ClosedLoop:
                                    for field in ('position', 'velocity', 'effort'))
 
 
-__all__ = ['ClosedLoop', 'fast_motion', 'rms']
+__all__ = ['PATIENT', 'ClosedLoop', 'fast_motion', 'rms']
 
 
 def rms(wrong):

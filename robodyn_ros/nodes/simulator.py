@@ -32,7 +32,7 @@ class Simulator(DynamicsNode):
     In real time the physics keeps up with the wall clock, ``rate`` cycles a second; torques count
     for ``command_timeout`` seconds, then they are zero. In lock-step each vector of torques, or
     call of ``~/step``, advances one cycle: the same commands give the same motion; a pause holds
-    the world, and its end goes on with the last command. A stamped
+    the world, and its end goes on with the answer that came meanwhile. A stamped
     ``~/torque`` is the answer to the state with this stamp: one that comes too late, after a reset
     or a second answer, is left alone.
     """
@@ -46,6 +46,7 @@ class Simulator(DynamicsNode):
         self._commanded = 0.0
         self._fresh = False  # a command came since the last cycle
         self._held = self._diverged = False
+        self._waiting: Any = None  # torques that came during a pause, in lock-step
         self._last_stamp = 0  # of the states, ns
         self._viewer: Any = None
         super().__init__('simulator', **options)
@@ -205,8 +206,11 @@ class Simulator(DynamicsNode):
         with self._lock:
             self._command, self._commanded, self._fresh = torque, time.monotonic(), True
             self.counts['commands'] += 1
-        if cycle and self.get_parameter('lock_step').value and self.active and not self._held:
-            self._advance(torque)
+        if cycle and self.get_parameter('lock_step').value and self.active:
+            if self._held:
+                self._waiting = torque
+            else:
+                self._advance(torque)
 
     # time -----------------------------------------------------------------------------------
 
@@ -224,6 +228,7 @@ class Simulator(DynamicsNode):
 
     def _advance(self, torque: Any) -> None:
         """Advance until a state arrives: what is lost or late is answered by nobody."""
+        self._waiting = None
         for _ in range(MOST_CYCLES):
             if self._held or self._cycle(torque):
                 return
@@ -292,9 +297,9 @@ class Simulator(DynamicsNode):
         if not request.data and self._diverged:
             response.message = 'the motion has diverged; valid: ~/reset'
             return response
-        went_on, self._held = self._held and not request.data, request.data
-        if went_on and self.active and self.get_parameter('lock_step').value:
-            self._advance(self._command)
+        self._held = request.data
+        if not request.data and self._waiting is not None and self.active:
+            self._advance(self._waiting)
         response.success, response.message = True, 'paused' if request.data else 'running'
         return response
 
@@ -306,6 +311,7 @@ class Simulator(DynamicsNode):
         with self._lock:
             simulation.reset(self._start(simulation))
             self._command, self._commanded = np.zeros(simulation.n), 0.0
+            self._waiting = None
             if self._diverged:
                 self._held = self._diverged = False
             arrived = self._publish(simulation)
