@@ -6,6 +6,7 @@ is a tree of moving bodies, one for each joint that moves, mimic joints included
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 
 import numpy as np
@@ -25,6 +26,35 @@ class LinkFrame:
     body: int
     rotation: Array
     translation: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Joints:
+    """Joints that move on their own, and their limits.
+
+    Attributes
+    ----------
+    joint_names : tuple of str
+    lower, upper, velocity_limit, effort_limit : ndarray, shape (n,)
+        rad or m, rad/s or m/s, N m or N; infinite where there is none.
+    """
+
+    joint_names: tuple[str, ...]
+    lower: Array
+    upper: Array
+    velocity_limit: Array
+    effort_limit: Array
+
+    @property
+    def n(self) -> int:
+        """How many."""
+        return len(self.joint_names)
+
+    def take(self, places: Sequence[int]) -> Joints:
+        """Return some of them."""
+        return Joints(tuple(self.joint_names[k] for k in places), *(
+            limit[list(places)] for limit in (self.lower, self.upper, self.velocity_limit,
+                                              self.effort_limit)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,6 +151,12 @@ class Model:
     def __repr__(self) -> str:
         """Name and joints."""
         return f'<Model {self.name!r}: n = {self.n}, joints {", ".join(self.joint_names)}>'
+
+    @property
+    def joints(self) -> Joints:
+        """The joints that move on their own."""
+        return Joints(self.joint_names, self.lower, self.upper, self.velocity_limit,
+                      self.effort_limit)
 
     @property
     def n(self) -> int:

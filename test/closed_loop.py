@@ -8,10 +8,11 @@ from std_srvs.srv import SetBool, Trigger
 from trajectory_msgs.msg import JointTrajectory
 
 import robodyn_ros as rd
+from robodyn_ros.control import Reference
 from robodyn_ros.excitation import sample_motion as fast_motion
 from robodyn_ros.nodes.fast_path import FastSubscriptions
 from robodyn_ros.nodes.processes import NodeProcess
-from robodyn_ros.nodes.trajectories import joint_trajectory
+from robodyn_ros.nodes.trajectories import trajectory_of
 
 
 def _fail(topic, error):
@@ -29,8 +30,13 @@ class ClosedLoop:
     """
 
     def __init__(self, world, text, *, simulator=(), controller=(), lock_step=True,
-                 robot='simulator', states_as='joint_states'):
+                 robot='simulator', states_as='joint_states', loops=None):
         self.world, self.model = world, rd.load_model(text)
+        self.joints = self.model.joints
+        if loops is not None:
+            closed = f'loops_file:={loops}'
+            simulator, controller = (*simulator, closed), (*controller, closed)
+            self.joints = rd.ClosedLoopDynamics(self.model, loops).joints
         self._stack = ExitStack()
         patient = PATIENT if lock_step else ()
         step = ('lock_step:=true',) if lock_step else ()
@@ -97,17 +103,24 @@ class ClosedLoop:
 
     def follow(self, motion, rate=100.0):
         """Follow an excitation from its start; return q - q_r at every state, shape (N, n)."""
-        self.begin(motion.at(0.0).q)
+        t, (q, qd, qdd, _) = motion.samples(rate)
+        return self.follow_points(t, q, qd, qdd)
+
+    def follow_points(self, t, *points):
+        """Follow q, qd, qdd, shape (N, n), at times t from 0; return q - q_r at every state."""
+        reference = Reference(t, *points)
+        self.begin(reference.q[0])
         self.until(0.05)
-        message = joint_trajectory(motion, rate)
+        message = trajectory_of(self.joints.joint_names, t, *points)
         start = self.now() + 1_000_000_000
         message.header.stamp.sec, message.header.stamp.nanosec = divmod(start, 10**9)
         self.world.publish(JointTrajectory, 'feedforward/reference', message)
-        self.until(start * 1e-9 + motion.duration)
+        self.until(start * 1e-9 + t[-1])
         times, q, _, _ = self.history()
         times = times - start * 1e-9
-        moving = (times >= 0) & (times <= motion.duration)
-        return (q - motion.at(times).q)[moving]
+        moving = (times >= 0) & (times <= t[-1])
+        return np.array([x - reference.sample(s)[0] for s, x in zip(
+            times[moving], q[moving], strict=True)])
 
     def history(self):
         """Stamps, s, shape (N,); positions, velocities, torques, shape (N, n) each."""

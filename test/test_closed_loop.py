@@ -8,19 +8,25 @@ import pytest
 
 rclpy = pytest.importorskip('rclpy', reason='ROS 2 is not set up')
 from closed_loop import PATIENT, ClosedLoop, fast_motion, rms  # noqa: E402
-from geometry_msgs.msg import Vector3  # noqa: E402
+from geometry_msgs.msg import Vector3, WrenchStamped  # noqa: E402
 from measured_logs import DATA  # noqa: E402
 from robots import PANDA_URDF  # noqa: E402
 from ros_world import trajectory  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 from std_srvs.srv import Trigger  # noqa: E402
+from synthetic import LWR4  # noqa: E402
 from trajectory_msgs.msg import JointTrajectory  # noqa: E402
 
+import robodyn_ros as rd  # noqa: E402
+from robodyn_interfaces.msg import DynamicsTerms  # noqa: E402
 from robodyn_interfaces.srv import SetPayload  # noqa: E402
+from robodyn_ros.nodes.processes import NodeProcess  # noqa: E402
 from robodyn_ros.nodes.trajectories import joint_trajectory  # noqa: E402
 
 PANDA = PANDA_URDF.read_text().replace('type="prismatic"', 'type="fixed"')  # fingers closed
 UR10 = (DATA / 'ur10/ur10_nomesh.urdf').read_text()
+PALLETISER, LOOPS = LWR4.parent / 'palletiser.urdf.xacro', \
+    LWR4.parent.parent / 'config/robots/palletiser_loops.yaml'
 ARMS = {'panda': (PANDA, 'panda_hand'), 'ur10': (UR10, 'wrist_3_link')}
 SENSORS = ('position_step:=1e-5', 'velocity_noise:=1e-3')
 
@@ -62,6 +68,35 @@ def test_models_track_ten_times_better_than_pd_and_a_payload_is_told(world, name
         for law in ('feedforward_pd', 'feedforward_gravity', 'computed_torque', 'told'):
             assert error[law] < 0.1 * error['pd'], error
         assert error['told'] < min(2 * error['computed_torque'], 0.2 * error['untold'])
+
+
+def test_a_parallelogram_is_controlled_in_its_independent_joints(world):
+    """The palletiser: loops in the engine, in the law, and in the terms on topics."""
+    text = rd.load_model(PALLETISER).description.urdf
+    with ClosedLoop(world, text, loops=LOOPS, simulator=('rate:=250.0', *SENSORS), controller=(
+            'mode:=pd',)) as loop, NodeProcess(
+                'dynamics', '--ros-args', '-p', f'loops_file:={LOOPS}', '-p',
+                'publish_constraint_forces:=true', '-p', 'base_wrench_acceleration:=effort'):
+        world.wait_for_model('dynamics')
+        closed = rd.ClosedLoopDynamics(loop.model, LOOPS)
+        forces = world.collect(WrenchStamped, 'dynamics/constraint_forces/rod_forearm')
+        terms = world.collect(DynamicsTerms, 'dynamics/terms')
+        q = np.array([[0.0, 0.0, 0.0, 0.0], [0.7, 0.4, -0.3, 1.0], [-0.4, -0.3, 0.3, -1.0]])
+        errors, rest = {}, np.zeros_like(q)
+        for law in ('pd', 'computed_torque', 'feedforward_pd'):
+            loop.law(law)
+            errors[law] = rms(loop.follow_points(np.array([0.0, 1.0, 2.2]), q, rest, rest))
+        print(errors)
+        assert max(errors['computed_torque'], errors['feedforward_pd']) < 0.1 * errors['pd']
+        world.wait(lambda: forces and terms, 'terms and forces')
+        state, force = loop.states[-1], forces[-1].wrench.force
+        assert state.name == list(closed.joint_names)
+        last = next(m for m in reversed(list(terms)))
+        want = closed.terms(np.array(last.position), np.array(last.velocity))
+        np.testing.assert_allclose(last.gravity, want.gravity, atol=1e-6)
+        np.testing.assert_allclose(np.reshape(last.mass_matrix, (4, 4)), want.mass_matrix,
+                                   atol=1e-6)
+        assert 10 < np.hypot(force.x, force.z) < 1e4  # the rod carries
 
 
 def test_a_minute_at_1_khz_loses_no_command(world):

@@ -12,8 +12,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from robodyn_ros.description import Array
-from robodyn_ros.dynamics import Dynamics
+from robodyn_ros.dynamics import ClosedLoopDynamics, Dynamics
 from robodyn_ros.errors import ShapeError, ValueRangeError
+
+AnyDynamics = Dynamics | ClosedLoopDynamics
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +54,7 @@ class Gains:
         return cls(*arrays)
 
 
-def automatic_gains(dynamics: Dynamics, frequency: float = 10.0, poses: int = 256) -> Gains:
+def automatic_gains(dynamics: AnyDynamics, frequency: float = 10.0, poses: int = 256) -> Gains:
     """Gains that no joint's least inertia in its range turns unstable at some hundred hertz.
 
     Parameters
@@ -69,15 +71,17 @@ def automatic_gains(dynamics: Dynamics, frequency: float = 10.0, poses: int = 25
     Gains
         ``kp = frequency^2 m``, ``kd = 2 frequency m`` with the least diagonal entries m of M.
     """
-    model = dynamics.model
-    lower = np.where(np.isfinite(model.lower), model.lower, -np.pi)
-    upper = np.where(np.isfinite(model.upper), model.upper, np.pi)
-    q = np.random.default_rng(0).uniform(lower, upper, (poses, model.n))
+    joints = dynamics.joints
+    lower = np.where(np.isfinite(joints.lower), joints.lower, -np.pi)
+    upper = np.where(np.isfinite(joints.upper), joints.upper, np.pi)
+    q = np.random.default_rng(0).uniform(lower, upper, (poses, joints.n))
+    if isinstance(dynamics, ClosedLoopDynamics):
+        q = q[dynamics.reachable(q)]
     least = np.diagonal(dynamics.mass_matrix(q), axis1=1, axis2=2).min(axis=0)
     return Gains(frequency**2 * least, 2 * frequency * least)
 
 
-def gravity_compensation(dynamics: Dynamics, q: Array, qd: Array, damping: Array) -> Array:
+def gravity_compensation(dynamics: AnyDynamics, q: Array, qd: Array, damping: Array) -> Array:
     """``g(q) - damping qd``: the arm stays where it is put, and is led by hand."""
     return dynamics.gravity(q) - damping * qd
 
@@ -87,25 +91,25 @@ def pd(q: Array, qd: Array, q_r: Array, qd_r: Array, gains: Gains) -> Array:
     return gains.kp * (q_r - q) + gains.kd * (qd_r - qd)
 
 
-def feedforward_pd(dynamics: Dynamics, q: Array, qd: Array, q_r: Array, qd_r: Array,
+def feedforward_pd(dynamics: AnyDynamics, q: Array, qd: Array, q_r: Array, qd_r: Array,
                    qdd_r: Array, gains: Gains) -> Array:
     """Inverse dynamics of the reference, and PD: the model never sees a measurement."""
     return dynamics.inverse_dynamics(q_r, qd_r, qdd_r) + pd(q, qd, q_r, qd_r, gains)
 
 
-def feedforward_gravity(dynamics: Dynamics, q: Array, qd: Array, q_r: Array, qd_r: Array,
+def feedforward_gravity(dynamics: AnyDynamics, q: Array, qd: Array, q_r: Array, qd_r: Array,
                         qdd_r: Array, gains: Gains) -> Array:
     """As `feedforward_pd`, with gravity where the arm is instead of where it should be."""
     return (feedforward_pd(dynamics, q, qd, q_r, qd_r, qdd_r, gains)
             + dynamics.gravity(q) - dynamics.gravity(q_r))
 
 
-def computed_torque(dynamics: Dynamics, q: Array, qd: Array, q_r: Array, qd_r: Array,
+def computed_torque(dynamics: AnyDynamics, q: Array, qd: Array, q_r: Array, qd_r: Array,
                     qdd_r: Array, gains: Gains) -> Array:
     """``M (qdd_r + kd e' + kp e) + c + g + friction`` at the measured state: the error is linear.
 
     Friction is that of the reference's velocity, whose sign no noise turns.
     """
     acceleration = qdd_r + gains.kd * (qd_r - qd) + gains.kp * (q_r - q)
-    return (dynamics.inverse_dynamics(q, qd, acceleration) - dynamics.friction(qd)
-            + dynamics.friction(qd_r))
+    return (dynamics.inverse_dynamics(q, qd, acceleration) - dynamics.friction(qd, q)
+            + dynamics.friction(qd_r, q))

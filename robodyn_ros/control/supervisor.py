@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from robodyn_ros.control.laws import (
+    AnyDynamics,
     Gains,
     computed_torque,
     feedforward_gravity,
@@ -26,7 +27,6 @@ from robodyn_ros.control.laws import (
 )
 from robodyn_ros.control.reference import saturate
 from robodyn_ros.description import Array
-from robodyn_ros.dynamics import Dynamics
 
 WAITING, GRAVITY, FOLLOWING = 'waiting', 'gravity compensation', 'following'
 HOLDING, ZERO = 'holding', 'zero'
@@ -107,7 +107,7 @@ class Supervisor:
         self._time = 0.0
         self._fade: tuple[float, Array] | None = None
 
-    def command(self, now: float, dynamics: Dynamics, tuning: Tuning,
+    def command(self, now: float, dynamics: AnyDynamics, tuning: Tuning,
                 state: tuple[Array, Array], age: float,
                 reference: tuple[Array, Array, Array] | None, token: object = None) -> Command:
         """Return the torque for now.
@@ -116,7 +116,7 @@ class Supervisor:
         ----------
         now : float
             s, of any clock that does not jump.
-        dynamics : Dynamics
+        dynamics : Dynamics or ClosedLoopDynamics
             Of the robot; another one counts as a transition.
         tuning : Tuning
             How to act.
@@ -155,7 +155,7 @@ class Supervisor:
             torque = torque + (1 - share * share * (3 - 2 * share)) * difference
             if share == 1.0:
                 self._fade = None
-        torque, saturated = saturate(torque, dynamics.model.effort_limit)
+        torque, saturated = saturate(torque, dynamics.joints.effort_limit)
         limited = np.isfinite(tuning.rate_limit)
         if last is not None and limited.any():
             step = np.where(limited, tuning.rate_limit, 0.0) * min(
@@ -182,7 +182,7 @@ class Supervisor:
         return FOLLOWING
 
 
-def _law(phase: str, dynamics: Dynamics, tuning: Tuning, state: tuple[Array, Array],
+def _law(phase: str, dynamics: AnyDynamics, tuning: Tuning, state: tuple[Array, Array],
          reference: tuple[Array, Array, Array] | None) -> Array:
     q, qd = state
     if phase == ZERO:
@@ -191,7 +191,7 @@ def _law(phase: str, dynamics: Dynamics, tuning: Tuning, state: tuple[Array, Arr
         return dynamics.gravity(q)
     if phase == GRAVITY or reference is None:
         torque = gravity_compensation(dynamics, q, qd, tuning.damping)
-        return torque + tuning.friction * dynamics.friction(qd) if tuning.friction else torque
+        return torque + tuning.friction * dynamics.friction(qd, q) if tuning.friction else torque
     q_r, qd_r, qdd_r = reference
     if tuning.law == 'pd':
         return pd(q, qd, q_r, qd_r, tuning.gains)

@@ -1,6 +1,6 @@
 """Arms with closed loops: a tree whose branches meet again (Kolyubin 2.3.2).
 
-A cut says that two points coincide; some joints are independent, the others follow. With
+A cut says that points of two links coincide; some joints are independent, the others follow. With
 ``qd = G(q) qd_r`` of all joints, the equations of the tree are reduced to
 ``G' M G qdd_r + G' (M dG/dt qd_r + c + friction) + G' g = G' tau``.
 """
@@ -8,17 +8,16 @@ A cut says that two points coincide; some joints are independent, the others fol
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-import yaml
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from robodyn_ros.description import Array
-from robodyn_ros.dynamics.dynamics import Dynamics
-from robodyn_ros.errors import DescriptionError, ShapeError, UnknownNameError, ValueRangeError
+from robodyn_ros.dynamics.dynamics import Dynamics, Energy, Terms
+from robodyn_ros.dynamics.loops import Loops, read_loops
+from robodyn_ros.errors import ShapeError, UnknownNameError, ValueRangeError
 from robodyn_ros.model import Model
 
 CLOSED = 1e-14  # m, between points that coincide; or as near as the last step comes, below ROUGH
@@ -26,74 +25,54 @@ ROUGH = 1e-9
 STEP = 0.1  # rad or m of an independent joint, from one solution to the next
 ITERATIONS = 30
 SINGULAR = 1e-6  # smallest over largest singular value of the dependent joints' Jacobian
+ANCHORS = 64  # samples of a batch that are reached from one of them
 
 
-@dataclass(frozen=True, eq=False)
-class Cut:
-    """Two points that coincide.
+class FullMotion(NamedTuple):
+    """The motion of all b joints that follows from that of the n independent ones.
 
-    Attributes
-    ----------
-    links : tuple of str
-        The two links.
-    points : ndarray, shape (2, 3)
-        One in each link's frame, m.
+    ``qdd`` is ``matrix @ qdd_r + drift``; shapes (b,), (b, n) and so on, or with N in front.
     """
 
-    links: tuple[str, str]
-    points: Array
+    q: Array
+    qd: Array
+    matrix: Array
+    drift: Array
 
+    def qdd(self, independent: Array) -> Array:
+        """Return the accelerations of all joints."""
+        return _times(self.matrix, independent) + self.drift
 
-def read_loops(source: str | Path | Mapping[str, Any]) -> tuple[list[Cut], list[str]]:
-    """Read cuts and independent joints from YAML.
-
-    ```yaml
-    independent: [joint1, joint2]
-    cuts:
-      - links: [link3, link4]
-        points: [[0.4, 0, 0], [0.3, 0, 0]]     # in the links' frames, m; default: their origins
-    ```
-
-    Raises
-    ------
-    DescriptionError
-        It cannot be read, or says something else.
-    """
-    label = 'loops' if isinstance(source, Mapping) else str(source)
-    try:
-        content = source if isinstance(source, Mapping) else yaml.safe_load(
-            Path(source).read_text(encoding='utf-8'))
-        independent = [str(name) for name in content['independent']]
-        cuts = []
-        for entry in content['cuts']:
-            first, second = map(str, entry['links'])
-            points = np.array(entry.get('points', np.zeros((2, 3))), np.float64)
-            if points.shape != (2, 3) or not np.isfinite(points).all():
-                raise ValueError('points are two vectors, m')
-            cuts.append(Cut((first, second), points))
-        if not cuts:
-            raise ValueError('no cut')
-    except (OSError, yaml.YAMLError, KeyError, TypeError, ValueError) as error:
-        raise DescriptionError(f'says no loops: {type(error).__name__}: {error}', element=label,
-                               valid="'independent' with joints, 'cuts' with 'links' and 'points'"
-                               ) from None
-    return cuts, independent
+    def reduce(self, torque: Array) -> Array:
+        """Return ``G' tau``: torques of all joints as the independent ones feel them."""
+        return np.asarray(np.einsum('...ij,...i->...j', self.matrix, torque))
 
 
 class ClosedLoopDynamics:
     """Dynamics of a robot with closed loops, in its independent joints.
 
+    Every method takes one state, arrays of shape (n,), or a batch, shape (N, n).
+
     Parameters
     ----------
     model : Model
         The tree.
-    loops : str, Path or mapping
+    loops : Loops, str, Path or mapping
         Cuts and independent joints, see `read_loops`.
     start : array-like, shape (b,), optional
         Positions of all joints near which the loops are closed first: the branch of the assembly
-        that is kept from then on. Default: zero.
+        that is kept from then on. Default: what the loops say, else zero.
     friction_width : float
         As of `Dynamics`.
+
+    Attributes
+    ----------
+    joints : Joints
+        The n independent ones, with their limits.
+    dependent_names : tuple of str
+        The others.
+    tree : Dynamics
+        Of the robot with its loops cut open.
 
     Raises
     ------
@@ -103,44 +82,69 @@ class ClosedLoopDynamics:
 
     Notes
     -----
-    Not for several threads at once: the last solution is where the next search begins.
+    Single states are reached in small steps from the last one, so their branch may change hands
+    where that of a batch, always reached from the start, does not. Not for several threads at
+    once.
     """
 
-    def __init__(self, model: Model, loops: str | Path | Mapping[str, Any], *,
+    def __init__(self, model: Model, loops: Loops | str | Path | Mapping[str, Any], *,
                  start: ArrayLike | None = None, friction_width: float = 0.0):
         self.model = model
         self.tree = Dynamics(model, friction_width=friction_width)
-        self.cuts, independent = read_loops(loops)
-        for cut in self.cuts:
+        self.loops = loops if isinstance(loops, Loops) else read_loops(loops)
+        for cut in self.loops.cuts:
             for link in cut.links:
                 if link not in model.link_frames:
                     raise UnknownNameError('link of a cut', link, model.link_frames)
-        for name in independent:
+        for name in (*self.loops.independent, *self.loops.start):
             if name not in model.joint_names:
-                raise UnknownNameError('independent joint', name, model.joint_names)
-        self.joint_names = tuple(name for name in model.joint_names if name in independent)
-        self.dependent_names = tuple(name for name in model.joint_names
-                                     if name not in independent)
-        self._free = [model.joint_names.index(name) for name in self.joint_names]
-        self._bound = [model.joint_names.index(name) for name in self.dependent_names]
-        first = np.zeros(model.n) if start is None else np.asarray(start, np.float64)
-        if first.shape != (model.n,):
-            raise ShapeError('start', f'shape {first.shape}', f'({model.n},), all joints')
-        self._last = self._close(first.copy())
-        rank = int(np.linalg.matrix_rank(self._jacobian(self._last), tol=SINGULAR))
+                raise UnknownNameError('joint of the loops', name, model.joint_names)
+        self._free = [k for k, name in enumerate(model.joint_names)
+                      if name in self.loops.independent]
+        self._bound = [k for k in range(model.n) if k not in self._free]
+        self.joints = model.joints.take(self._free)
+        self.dependent_names = tuple(model.joint_names[k] for k in self._bound)
+        self._pairs = tuple(
+            ((cut.links[0], tuple(map(float, one))), (cut.links[1], tuple(map(float, other))))
+            for cut in self.loops.cuts for one, other in cut.points)
+        self._kernel = self.tree.cuts_kernel(self._pairs).single
+        first = self._first(start)
+        full, closed = self._close(first[None])
+        if not closed.all():
+            self._refuse(first[self._free], full[0])
+        self._last = self._home = full[0]
+        rank = int(np.linalg.matrix_rank(self._jacobian(self._home), tol=SINGULAR))
         if rank != len(self._bound):
             raise ValueRangeError('independent joints', len(self._free),
                                   f'{model.n - rank}: the cuts bind {rank} of {model.n} joints')
 
+    def __repr__(self) -> str:
+        """Name and independent joints."""
+        return f'<ClosedLoopDynamics of {self.model.name!r}, {", ".join(self.joint_names)}>'
+
     @property
     def n(self) -> int:
         """Independent joints."""
-        return len(self.joint_names)
+        return len(self._free)
+
+    @property
+    def joint_names(self) -> tuple[str, ...]:
+        """Names of the independent joints."""
+        return self.joints.joint_names
+
+    def with_model(self, model: Model) -> ClosedLoopDynamics:
+        """Return the same loops of a tree with other parameters."""
+        return ClosedLoopDynamics(model, self.loops, start=self._home,
+                                  friction_width=self.tree.friction_width)
+
+    def warm_up(self, *names: str) -> None:
+        """Compile what these methods of `Dynamics` need."""
+        self.tree.warm_up(*names)
 
     # kinematics -----------------------------------------------------------------------------
 
     def positions(self, q: ArrayLike) -> Array:
-        """Return the positions of all joints, shape (b,), for the independent ones, shape (n,).
+        """Return the positions of all joints, shape (b,) or (N, b), for the independent ones.
 
         Newton's method, in small steps from the last solution: the branch is kept.
 
@@ -149,174 +153,246 @@ class ClosedLoopDynamics:
         ValueRangeError
             The loops cannot be closed there; names the cut.
         """
-        goal, full = self._array('q', q), self._last.copy()
-        begin = full[self._free]
-        steps = max(1, int(np.ceil(np.abs(goal - begin).max() / STEP)))
-        for k in range(1, steps + 1):
-            full[self._free] = begin + (goal - begin) * k / steps
-            full = self._close(full)
-        self._last = full
-        return full.copy()
+        goal = self._array('q', q)
+        full, closed = self._reach(np.atleast_2d(goal))
+        if not closed.all():
+            bad = int(np.argmin(closed))
+            self._refuse(np.atleast_2d(goal)[bad], full[bad])
+        return full[0] if goal.ndim == 1 else full
+
+    def reachable(self, q: ArrayLike) -> NDArray[np.bool_]:
+        """Return in which poses, shape (N, n), the loops close on this branch; shape (N,).
+
+        With all joints that follow within their own limits.
+        """
+        full, closed = self._reach(np.atleast_2d(self._array('q', q)))
+        bound, model = full[:, self._bound], self.model
+        inside = (bound >= model.lower[self._bound]) & (bound <= model.upper[self._bound])
+        return closed & inside.all(axis=1)
+
+    def motion(self, q: ArrayLike, qd: ArrayLike) -> FullMotion:
+        """Return the motion of all joints.
+
+        Parameters
+        ----------
+        q, qd : array-like, shape (n,) or (N, n)
+            Of the independent joints.
+        """
+        full, speed = self.positions(q), self._array('qd', qd)
+        table = self._kernel(full, np.zeros_like(full))
+        inverse = np.linalg.pinv(table[..., 1:-1][..., self._bound], rcond=SINGULAR)
+        matrix = np.zeros((*full.shape, self.n))
+        matrix[..., self._free, range(self.n)] = 1.0
+        matrix[..., self._bound, :] = -inverse @ table[..., 1:-1][..., self._free]
+        velocity = _times(matrix, speed)
+        drift = np.zeros_like(full)
+        drift[..., self._bound] = -_times(inverse, self._kernel(full, velocity)[..., -1])
+        return FullMotion(full, velocity, matrix, drift)
 
     def motion_matrix(self, q: ArrayLike) -> Array:
-        """Return G, shape (b, n): velocities of all joints are ``G qd``."""
-        return self._matrix(self.positions(q))
+        """Return G, shape (b, n) or (N, b, n): velocities of all joints are ``G qd``."""
+        return self.motion(q, np.zeros_like(np.asarray(q, np.float64))).matrix
 
     def velocities(self, q: ArrayLike, qd: ArrayLike) -> Array:
-        """Return the velocities of all joints, shape (b,)."""
-        return self.motion_matrix(q) @ self._array('qd', qd)
+        """Return the velocities of all joints, shape (b,) or (N, b)."""
+        return self.motion(q, qd).qd
 
     def accelerations(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike) -> Array:
-        """Return the accelerations of all joints, shape (b,)."""
-        _, g, _, drift = self._state(q, qd)
-        return g @ self._array('qdd', qdd) + drift
+        """Return the accelerations of all joints, shape (b,) or (N, b)."""
+        return self.motion(q, qd).qdd(self._array('qdd', qdd))
 
-    def singularity(self, q: ArrayLike) -> float:
-        """Return how far the loops are from a singularity: 1 far, 0 there.
+    def singularity(self, q: ArrayLike) -> Any:
+        """Return how far the loops are from a singularity: 1 far, 0 there; a float or (N,).
 
         Smallest over largest singular value of the dependent joints' part of the loops' Jacobian.
         """
-        values = np.linalg.svd(self._jacobian(self.positions(q))[:, self._bound],
+        values = np.linalg.svd(self._jacobian(self.positions(q))[..., self._bound],
                                compute_uv=False)
-        return float(values[len(self._bound) - 1] / values[0])
+        ratio = values[..., len(self._bound) - 1] / values[..., 0]
+        return float(ratio) if ratio.ndim == 0 else ratio
 
     # dynamics -------------------------------------------------------------------------------
 
+    def terms(self, q: ArrayLike, qd: ArrayLike) -> Terms:
+        """Return reduced M, C qd, g and friction."""
+        motion = self.motion(q, qd)
+        tree = self.tree.terms(motion.q, motion.qd)
+        g = motion.matrix
+        return Terms(_reduced(g, tree.mass_matrix),
+                     motion.reduce(_times(tree.mass_matrix, motion.drift) + tree.coriolis),
+                     motion.reduce(tree.gravity), motion.reduce(tree.friction))
+
     def mass_matrix(self, q: ArrayLike) -> Array:
-        """Return the reduced M, shape (n, n)."""
-        full = self.positions(q)
-        g = self._matrix(full)
-        return g.T @ self.tree.mass_matrix(full) @ g
+        """Return the reduced M, shape (n, n) or (N, n, n)."""
+        return self.terms(q, np.zeros_like(np.asarray(q, np.float64))).mass_matrix
 
     def gravity(self, q: ArrayLike) -> Array:
-        """Return the reduced gravity torque, shape (n,), N m or N."""
-        full = self.positions(q)
-        return self._matrix(full).T @ self.tree.gravity(full)
+        """Return the reduced gravity torque, shape of q, N m or N."""
+        motion = self.motion(q, np.zeros_like(np.asarray(q, np.float64)))
+        return motion.reduce(self.tree.gravity(motion.q))
 
     def coriolis(self, q: ArrayLike, qd: ArrayLike) -> Array:
-        """Return the reduced Coriolis and centrifugal torque, shape (n,)."""
-        full, g, speed, drift = self._state(q, qd)
-        return g.T @ (self.tree.mass_matrix(full) @ drift + self.tree.coriolis(full, speed))
+        """Return the reduced Coriolis and centrifugal torque, shape of q."""
+        return self.terms(q, qd).coriolis
+
+    def coriolis_matrix(self, q: ArrayLike, qd: ArrayLike) -> Array:
+        """Return ``C = G' (C_tree G + M dG/dt)``, shape (n, n): ``dM/dt - 2 C`` is skew.
+
+        One state at a time.
+        """
+        motion, n = self.motion(q, qd), self.n
+        bilinear = np.zeros((self.model.n, n))
+        own = self._kernel(motion.q, motion.qd)
+        inverse = np.linalg.pinv(own[:, 1:-1][:, self._bound], rcond=SINGULAR)
+        for k, column in enumerate(motion.matrix.T):  # the drift is a quadratic form: polarise it
+            both = self._kernel(motion.q, motion.qd + column)[:, -1]
+            alone = self._kernel(motion.q, column)[:, -1]
+            bilinear[self._bound, k] = -inverse @ (both - own[:, -1] - alone) / 2
+        tree = self.tree.terms(motion.q, motion.qd)
+        return np.asarray(motion.matrix.T @ (
+            self.tree.coriolis_matrix(motion.q, motion.qd) @ motion.matrix
+            + tree.mass_matrix @ bilinear))
+
+    def friction(self, qd: ArrayLike, q: ArrayLike | None = None) -> Array:
+        """Return the friction of all joints as the independent ones feel it, shape of qd."""
+        if q is None:
+            raise ShapeError('q', 'None', f'({self.n},): friction of loops depends on the pose')
+        motion = self.motion(q, qd)
+        return motion.reduce(self.tree.friction(motion.qd))
 
     def inverse_dynamics(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike) -> Array:
-        """Return the torques of the independent joints, shape (n,); friction of all counts."""
-        full, g, speed, drift = self._state(q, qd)
-        return g.T @ self.tree.inverse_dynamics(full, speed, g @ self._array('qdd', qdd) + drift)
+        """Return the torques of the independent joints, shape of q; friction of all counts."""
+        motion = self.motion(q, qd)
+        return motion.reduce(self.tree.inverse_dynamics(
+            motion.q, motion.qd, motion.qdd(self._array('qdd', qdd))))
 
     def forward_dynamics(self, q: ArrayLike, qd: ArrayLike, torque: ArrayLike) -> Array:
-        """Return the independent accelerations, shape (n,), under torques on these joints."""
-        full, g, speed, drift = self._state(q, qd)
-        rest = g.T @ self.tree.inverse_dynamics(full, speed, drift)
-        mass = g.T @ self.tree.mass_matrix(full) @ g
-        return np.linalg.solve(mass, self._array('torque', torque) - rest)
+        """Return the independent accelerations, shape of q, under torques on these joints."""
+        motion = self.motion(q, qd)
+        rest = motion.reduce(self.tree.inverse_dynamics(motion.q, motion.qd, motion.drift))
+        mass = _reduced(motion.matrix, self.tree.mass_matrix(motion.q))
+        return np.asarray(np.linalg.solve(
+            mass, (self._array('torque', torque) - rest)[..., None])[..., 0])
 
     def constraint_forces(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike) -> Array:
-        """Return the force at each cut on its second link, root axes, N; shape (cuts, 3).
+        """Return force (N) and moment (N m) at each cut on its second link, shape (cuts, 6).
 
-        The torques are those of `inverse_dynamics`, on the independent joints alone. What the
-        loops leave open (forces across a plane mechanism) is zero.
+        Root axes, about the cut's first point; one state, or (N, cuts, 6). The torques are those
+        of `inverse_dynamics`, on the independent joints alone. What the loops leave open (forces
+        across a plane mechanism) is as small as can be.
         """
-        full, g, speed, drift = self._state(q, qd)
-        need = self.tree.inverse_dynamics(full, speed, g @ self._array('qdd', qdd) + drift)
-        torque = np.zeros(self.model.n)
-        torque[self._free] = g.T @ need
-        force = np.linalg.lstsq(self._jacobian(full).T, need - torque, rcond=SINGULAR)[0]
-        return np.asarray(-force.reshape(-1, 3))
+        motion = self.motion(q, qd)
+        need = self.tree.inverse_dynamics(motion.q, motion.qd,
+                                          motion.qdd(self._array('qdd', qdd)))
+        torque = np.zeros_like(need)
+        torque[..., self._free] = motion.reduce(need)
+        across = np.swapaxes(np.linalg.pinv(self._jacobian(motion.q), rcond=SINGULAR), -1, -2)
+        forces = -_times(across, need - torque)
+        forces = forces.reshape(*forces.shape[:-1], -1, 3)
+        result, place = [], 0
+        for cut in self.loops.cuts:
+            own = forces[..., place:place + len(cut.points), :]
+            turn = self.tree.pose(motion.q, cut.links[1])[..., :3, :3]
+            arms = np.einsum('...ij,kj->...ki', turn, cut.points[:, 1] - cut.points[0, 1])
+            result.append(np.concatenate([own.sum(axis=-2), np.cross(arms, own).sum(axis=-2)],
+                                         axis=-1))
+            place += len(cut.points)
+        return np.stack(result, axis=-2)
 
     def regressor(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike) -> Array:
-        """Return Y, shape (n, 17 b): torques are ``Y @ model.standard_parameters``."""
-        full, g, speed, drift = self._state(q, qd)
-        return g.T @ self.tree.regressor(full, speed, g @ self._array('qdd', qdd) + drift)
+        """Return Y, (n, 17 b) or (N, n, 17 b): torques are ``Y @ model.standard_parameters``."""
+        motion = self.motion(q, qd)
+        tree = self.tree.regressor(motion.q, motion.qd, motion.qdd(self._array('qdd', qdd)))
+        return np.asarray(np.swapaxes(motion.matrix, -1, -2) @ tree)
 
-    def energy(self, q: ArrayLike, qd: ArrayLike) -> float:
-        """Return kinetic and potential energy together, J."""
-        full, _, speed, _ = self._state(q, qd)
-        one = self.tree.energy(full, speed)
-        return float(one.kinetic + one.potential)
+    def energy(self, q: ArrayLike, qd: ArrayLike) -> Energy:
+        """Return kinetic and potential energy, J."""
+        motion = self.motion(q, qd)
+        return self.tree.energy(motion.q, motion.qd)
+
+    def base_wrench(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike) -> Array:
+        """Return what the robot exerts on its mounting, see `Dynamics.base_wrench`."""
+        motion = self.motion(q, qd)
+        return self.tree.base_wrench(motion.q, motion.qd, motion.qdd(self._array('qdd', qdd)))
 
     # the loops ------------------------------------------------------------------------------
 
-    def _state(self, q: ArrayLike, qd: ArrayLike) -> tuple[Array, Array, Array, Array]:
-        """Positions of all joints, G, velocities, and accelerations while qdd is zero."""
-        full = self.positions(q)
-        g = self._matrix(full)
-        speed = g @ self._array('qd', qd)
-        drift = np.zeros(self.model.n)
-        jacobian = self._jacobian(full)
-        drift[self._bound] = -np.linalg.lstsq(jacobian[:, self._bound],
-                                              self._drift(full, speed), rcond=SINGULAR)[0]
-        return full, g, speed, drift
+    def _first(self, start: ArrayLike | None) -> Array:
+        names = self.model.joint_names
+        if start is None:
+            return np.array([self.loops.start.get(name, 0.0) for name in names])
+        first = np.array(start, np.float64)
+        if first.shape != (self.model.n,):
+            raise ShapeError('start', f'shape {first.shape}', f'({self.model.n},), all joints')
+        return first
 
-    def _matrix(self, full: Array) -> Array:
-        jacobian = self._jacobian(full)
-        g = np.zeros((self.model.n, self.n))
-        g[self._free, range(self.n)] = 1.0
-        g[self._bound] = -np.linalg.lstsq(jacobian[:, self._bound], jacobian[:, self._free],
-                                          rcond=SINGULAR)[0]
-        return g
+    def _reach(self, goals: Array) -> tuple[Array, NDArray[np.bool_]]:
+        """Positions of all joints for goals of shape (N, n), and where the loops close."""
+        if len(goals) == 1:
+            full, closed = self._march(self._last[None], goals)
+            if closed[0]:
+                self._last = full[0]
+            return full, closed
+        anchors, at = self._march(self._home[None], goals[::ANCHORS])
+        begin = np.where(at[:, None], anchors, self._home)
+        return self._march(np.repeat(begin, ANCHORS, axis=0)[:len(goals)], goals)
 
-    def _close(self, full: Array) -> Array:
-        """Newton's method on the dependent joints."""
-        before = np.inf
+    def _march(self, full: Array, goals: Array) -> tuple[Array, NDArray[np.bool_]]:
+        """Newton's method in small steps along straight lines to the goals."""
+        begin = np.broadcast_to(full, (len(goals), self.model.n))
+        way = goals - begin[:, self._free]
+        steps = max(1, int(np.ceil(np.abs(way).max(initial=0.0) / STEP)))
+        full, closed = begin.copy(), np.ones(len(goals), bool)
+        for k in range(1, steps + 1):
+            full[:, self._free] = begin[:, self._free] + way * k / steps
+            full, ok = self._close(full)
+            closed &= ok
+        return full, closed
+
+    def _close(self, full: Array) -> tuple[Array, NDArray[np.bool_]]:
+        """Newton's method on the dependent joints; what does not converge stays as it is."""
+        full, bound = full.copy(), self._bound
+        before = np.full(len(full), np.inf)
+        open_ = np.arange(len(full))
         for _ in range(ITERATIONS):
-            gap = self._gap(full)
-            size = float(np.abs(gap).max())
-            if size < CLOSED or (size < ROUGH and size >= before / 2):
-                return full
-            before = size
-            step = np.linalg.lstsq(self._jacobian(full)[:, self._bound], gap, rcond=SINGULAR)[0]
-            largest = np.abs(step).max(initial=0.0)
-            full = full.copy()
-            full[self._bound] -= step * min(1.0, 0.5 / max(largest, 1e-12))
-        gaps = np.linalg.norm(self._gap(full).reshape(-1, 3), axis=1)
-        worst = self.cuts[int(np.argmax(gaps))]
-        where = ', '.join(f'{name} {full[k]:.4g}' for name, k in zip(
-            self.joint_names, self._free, strict=True))
+            table = self._kernel(full[open_], np.zeros((len(open_), self.model.n)))
+            gap = table[..., 0]
+            size = np.abs(gap).max(axis=1)
+            on = ~((size < CLOSED) | ((size < ROUGH) & (size >= before[open_] / 2)))
+            before[open_] = size
+            open_ = open_[on]
+            if not len(open_):
+                break
+            inverse = np.linalg.pinv(table[on][..., 1:-1][..., bound], rcond=SINGULAR)
+            step = _times(inverse, gap[on])
+            largest = np.abs(step).max(axis=1, initial=1e-12)
+            full[np.ix_(open_, bound)] -= step * np.minimum(1.0, 0.5 / largest)[:, None]
+        return full, before < ROUGH
+
+    def _refuse(self, q: Array, full: Array) -> None:
+        gaps = np.linalg.norm(self._kernel(full, np.zeros_like(full))[:, 0].reshape(-1, 3), axis=1)
+        worst = self._pairs[int(np.argmax(gaps))]
+        where = ', '.join(f'{name} {x:.4g}' for name, x in zip(self.joint_names, q, strict=True))
         raise ValueRangeError(f'pose {where}', f'leaves {gaps.max():.3g} m between '
-                              f'{worst.links[0]} and {worst.links[1]}',
+                              f'{worst[0][0]} and {worst[1][0]}',
                               'one in which the loops close')
 
-    def _gap(self, full: Array) -> Array:
-        parts = []
-        for cut in self.cuts:
-            first, second = (self._place(full, link, point) for link, point in zip(
-                cut.links, cut.points, strict=True))
-            parts.append(first - second)
-        return np.concatenate(parts)
-
-    def _place(self, full: Array, link: str, point: Array) -> Array:
-        pose = self.tree.pose(full, link)
-        return pose[:3, :3] @ point + pose[:3, 3]
-
     def _jacobian(self, full: Array) -> Array:
-        """Derivative of the gaps by all joints, shape (3 cuts, b)."""
-        parts = []
-        for cut in self.cuts:
-            one = []
-            for link, point in zip(cut.links, cut.points, strict=True):
-                arm = self.tree.pose(full, link)[:3, :3] @ point
-                jacobian = self.tree.jacobian(full, link)
-                one.append(jacobian[:3] + np.cross(jacobian[3:].T, arm).T)
-            parts.append(one[0] - one[1])
-        return np.concatenate(parts)
-
-    def _drift(self, full: Array, speed: Array) -> Array:
-        """Second derivative of the gaps while no joint accelerates, shape (3 cuts,)."""
-        parts = []
-        for cut in self.cuts:
-            one = []
-            for link, point in zip(cut.links, cut.points, strict=True):
-                arm = self.tree.pose(full, link)[:3, :3] @ point
-                turn = self.tree.jacobian(full, link)[3:] @ speed
-                drift = self.tree.jacobian_dot_qd(full, speed, link)
-                one.append(drift[:3] + np.cross(drift[3:], arm)
-                           + np.cross(turn, np.cross(turn, arm)))
-            parts.append(one[0] - one[1])
-        return np.concatenate(parts)
+        """Derivative of the gaps by all joints, shape (..., 3 pairs, b)."""
+        return np.asarray(self._kernel(full, np.zeros_like(full))[..., 1:-1])
 
     def _array(self, name: str, values: ArrayLike) -> Array:
         array = np.asarray(values, np.float64)
-        if array.shape != (self.n,):
+        if array.ndim not in (1, 2) or array.shape[-1] != self.n:
             raise ShapeError(name, f'shape {array.shape}',
-                             f'({self.n},): {", ".join(self.joint_names)}')
+                             f'({self.n},) or (N, {self.n}): {", ".join(self.joint_names)}')
         return array
+
+
+def _times(matrix: Array, vector: Array) -> Array:
+    return np.asarray((matrix @ vector[..., None])[..., 0])
+
+
+def _reduced(g: Array, mass: Array) -> Array:
+    return np.asarray(np.swapaxes(g, -1, -2) @ mass @ g)
+

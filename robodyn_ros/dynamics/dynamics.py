@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from robodyn_ros.description import Array
-from robodyn_ros.dynamics.catalogue import Catalogue, Points
+from robodyn_ros.dynamics.catalogue import Catalogue, Pairs, Points
 from robodyn_ros.dynamics.normal_equations import NormalEquations, accumulate
 from robodyn_ros.dynamics.operational_space import OperationalSpace, operational_space
 from robodyn_ros.errors import ShapeError, UnknownNameError, ValueRangeError
@@ -63,7 +63,8 @@ class Dynamics:
             raise ValueRangeError('friction_width', friction_width, 'a finite number >= 0')
         if threads < 1:
             raise ValueRangeError('threads', threads, 'at least 1')
-        self.model = model
+        self.model, self.joints = model, model.joints
+        self.friction_width = friction_width
         self.threads = threads
         self._catalogue = Catalogue(model, friction_width)
         self._kernels: dict[Any, Kernel] = {}
@@ -156,8 +157,11 @@ class Dynamics:
         """M(q), shape (n, n) or (N, n, n), rotors included (Kolyubin 2.27, Velagić 4.34)."""
         return self._mass_matrix(q)
 
-    def friction(self, qd: ArrayLike) -> Array:
-        """Friction of links and motors, shape of qd, N m or N (Kolyubin 5.7-5.8)."""
+    def friction(self, qd: ArrayLike, q: ArrayLike | None = None) -> Array:
+        """Friction of links and motors, shape of qd, N m or N (Kolyubin 5.7-5.8).
+
+        It does not depend on the pose q, that of `ClosedLoopDynamics` does.
+        """
         return self._friction(qd)
 
     def terms(self, q: ArrayLike, qd: ArrayLike) -> Terms:
@@ -373,6 +377,10 @@ class Dynamics:
         """Positions of points fixed to links, in the root frame; (k, 3) or (N, k, 3), m."""
         kernel = self._kernel_of(('points', points), lambda: self._catalogue.points_spec(points))
         return np.asarray(kernel.general(q))
+
+    def cuts_kernel(self, pairs: Pairs) -> Kernel:
+        """Return the kernel of gaps between points that should coincide, see `Catalogue`."""
+        return self._kernel_of(('cuts', pairs), lambda: self._catalogue.cuts_spec(pairs))
 
     def points_pullback(self, q: ArrayLike, cotangent: ArrayLike, points: Points) -> Array:
         """Gradient of ``sum(cotangent * points)`` by q; shape (n,) or (N, n)."""

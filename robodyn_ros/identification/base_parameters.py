@@ -12,7 +12,7 @@ import numpy as np
 import scipy.linalg
 
 from robodyn_ros.description import Array
-from robodyn_ros.dynamics import Dynamics
+from robodyn_ros.dynamics import ClosedLoopDynamics, Dynamics
 from robodyn_ros.errors import IdentificationError
 from robodyn_ros.identification.linear_model import LinearModel
 from robodyn_ros.model import Model
@@ -67,13 +67,13 @@ class BaseParameters:
         return '\n'.join([*lines, f'  without effect: {", ".join(self.without_effect) or "none"}'])
 
 
-def base_parameters(model: Model | LinearModel, kind: str = 'lumped', *,
+def base_parameters(model: Model | ClosedLoopDynamics | LinearModel, kind: str = 'lumped', *,
                     payload: str | None = None, tolerance: float = TOLERANCE) -> BaseParameters:
     """Find the base parameters of a robot.
 
     Parameters
     ----------
-    model : Model or LinearModel
+    model : Model, ClosedLoopDynamics or LinearModel
         The robot, or what was made of it already.
     kind, payload
         As `LinearModel` takes them.
@@ -87,7 +87,7 @@ def base_parameters(model: Model | LinearModel, kind: str = 'lumped', *,
         Nothing is left.
     """
     linear = model if isinstance(model, LinearModel) else LinearModel(
-        Dynamics(model), kind, payload=payload)
+        model if isinstance(model, ClosedLoopDynamics) else Dynamics(model), kind, payload=payload)
     factor, scale = _random_states(linear)
     order = sorted(range(len(linear.columns)), key=lambda k: (
         linear.columns[k].body if linear.columns[k].body >= 0 else 10**6,
@@ -117,17 +117,19 @@ def base_parameters(model: Model | LinearModel, kind: str = 'lumped', *,
 def _random_states(linear: LinearModel) -> tuple[Array, Array]:
     """R of the regressor at random states, its columns scaled by sort; and the scales."""
     rng = np.random.default_rng(0)
-    model, p = linear.model, len(linear.columns)
+    model, joints, p = linear.model, linear.joints, len(linear.columns)
     count = max(60, STATES * p // max(1, linear.rows))
-    free = np.where(np.isfinite(model.lower) & np.isfinite(model.upper), 0.0, np.pi)
-    turns = ~np.array([any(model.prismatic[b] and model.row[b, k]
-                           for b in range(len(model.parent))) for k in range(model.n)])
-    lower = np.where(turns, -np.pi, np.where(free == 0, model.lower, -1.0))
-    upper = np.where(turns, np.pi, np.where(free == 0, model.upper, 1.0))
+    bounded = np.isfinite(joints.lower) & np.isfinite(joints.upper)
+    turns = ~np.array([any(model.prismatic[b] and model.row[b, model.joint_names.index(name)]
+                           for b in range(len(model.parent))) for name in joints.joint_names])
+    if linear.loops is not None:
+        turns = turns & ~bounded  # a loop closes within the joints' range, if anywhere
+    lower = np.where(turns, -np.pi, np.where(bounded, joints.lower, -1.0))
+    upper = np.where(turns, np.pi, np.where(bounded, joints.upper, 1.0))
     factor = np.zeros((0, p))
     for loaded in ((False, True) if linear.payload else (False,)):
-        q = rng.uniform(lower, upper, (count, model.n))
-        qd, qdd = rng.normal(size=(2, count, model.n)) * np.array([2.0, 5.0])[:, None, None]
+        q = _poses(linear, rng, lower, upper, count)
+        qd, qdd = rng.normal(size=(2, count, joints.n)) * np.array([2.0, 5.0])[:, None, None]
         rows = linear.regressor(q, qd, qdd, loaded=loaded).reshape(-1, p) / np.sqrt(count)
         factor = np.asarray(np.linalg.qr(np.concatenate([factor, rows]), mode='r'))
     norms = np.linalg.norm(factor, axis=0)
@@ -135,6 +137,21 @@ def _random_states(linear: LinearModel) -> tuple[Array, Array]:
     largest = {sort: max(norms[k] for k, s in enumerate(sorts) if s == sort) for sort in sorts}
     scale = np.array([largest[sort] or 1.0 for sort in sorts])
     return factor / scale, scale
+
+
+def _poses(linear: LinearModel, rng: np.random.Generator, lower: Array, upper: Array,
+           count: int) -> Array:
+    """Random poses, shape (count, n), in which all loops close."""
+    if linear.loops is None:
+        return rng.uniform(lower, upper, (count, len(lower)))
+    found = np.zeros((0, len(lower)))
+    for _ in range(20):
+        q = rng.uniform(lower, upper, (count, len(lower)))
+        found = np.concatenate([found, q[linear.loops.reachable(q)]])
+        if len(found) >= count:
+            return found[:count]
+    raise IdentificationError(f'the loops close in {len(found)} of {20 * count} random poses; '
+                              'valid: narrower limits of the independent joints')
 
 
 def _sort(term: str) -> str:

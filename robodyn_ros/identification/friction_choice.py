@@ -91,7 +91,7 @@ class _Friction:
     """Friction columns of all models at once, for one width."""
 
     def __init__(self, linear: LinearModel, speed: Array, width: float):
-        self._linear = LinearModel(linear.dynamics, linear.kind,
+        self._linear = LinearModel(linear.whole, linear.kind,
                                    friction=FrictionShape('rich', width, speed),
                                    joints=[linear.model.body_joints[b] for b in linear.bodies])
         self._columns = [k for k, c in enumerate(self._linear.columns) if _is_friction(c.term)]
@@ -105,7 +105,7 @@ class _Friction:
     def columns(self, observations: Observations, k: int) -> Array:
         """The columns of segment k, decimated as the regressor is; shape (M, rows, f)."""
         return observations.filtered(
-            k, lambda qd: self._linear.friction_regressor(qd)[:, :, self._columns])
+            k, lambda q, qd: self._linear.friction_regressor(q, qd)[:, :, self._columns])
 
 
 def _folds(block: Block, count: int) -> list[tuple[Array, Array]]:

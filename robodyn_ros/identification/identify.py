@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from scipy.optimize import lsq_linear
 
 from robodyn_ros.description import Array
-from robodyn_ros.dynamics import Dynamics
+from robodyn_ros.dynamics import ClosedLoopDynamics, Dynamics
 from robodyn_ros.errors import IdentificationError, ShapeError, UnknownNameError
 from robodyn_ros.identification.base_parameters import BaseParameters, base_parameters
 from robodyn_ros.identification.consistency import (
@@ -35,7 +35,12 @@ from robodyn_ros.identification.friction_choice import (
     choose_friction,
     fast_speeds,
 )
-from robodyn_ros.identification.linear_model import STANDARD, FrictionShape, LinearModel
+from robodyn_ros.identification.linear_model import (
+    STANDARD,
+    FrictionShape,
+    LinearModel,
+    joint_speeds,
+)
 from robodyn_ros.identification.log import Log
 from robodyn_ros.identification.observations import Observations, factors_of, merge
 from robodyn_ros.identification.signals import FilterSettings, Segment, segments_of
@@ -166,7 +171,7 @@ class Result:
             With the payload.
         """
         arrays: list[Any] = [np.atleast_2d(np.asarray(x, np.float64)) for x in (q, qd, qdd)]
-        n = self.linear.model.n
+        n = self.linear.joints.n
         for name, array in zip(('q', 'qd', 'qdd'), arrays, strict=True):
             if array.ndim != 2 or array.shape[1] != n or array.shape != arrays[0].shape:
                 raise ShapeError(name, f'shape {array.shape}', f'({n},) or (N, {n})')
@@ -174,7 +179,7 @@ class Result:
         tau = self.linear.regressor(arrays[0], arrays[1], arrays[2], loaded=loaded) @ theta
         rest = self.linear.rest()
         if rest is not None:
-            tau = tau + Dynamics(rest).inverse_dynamics(arrays[0], arrays[1], arrays[2])
+            tau = tau + rest.inverse_dynamics(arrays[0], arrays[1], arrays[2])
         return np.asarray(tau[0] if np.ndim(q) == 1 else tau)
 
     def standard_deviation(self, name: str) -> float:
@@ -219,14 +224,15 @@ class Result:
         return '\n'.join([*lines, '  ~: not significant'])
 
 
-def identify(model: Model, logs: Log | Sequence[Log], settings: Settings | None = None, *,
+def identify(model: Model | ClosedLoopDynamics, logs: Log | Sequence[Log],
+             settings: Settings | None = None, *,
              progress: Callable[[str], None] | None = None, **options: Any) -> Result:
     """Identify a robot from measured logs.
 
     Parameters
     ----------
-    model : Model
-        The nominal robot.
+    model : Model or ClosedLoopDynamics
+        The nominal robot; with loops, the logs are of its independent joints.
     logs : Log or sequence of Log
         For the fit alone; prove the result on others with `validate`.
     settings : Settings, optional
@@ -246,9 +252,9 @@ def identify(model: Model, logs: Log | Sequence[Log], settings: Settings | None 
     notes: list[str] = []
     every = [logs] if isinstance(logs, Log) else list(logs)
     tell('reading and filtering')
-    segments = _segments(model, every, chosen, notes)
-    dynamics = Dynamics(model)
-    speed = fast_speeds([segment.qd for segment in segments])
+    dynamics = model if isinstance(model, ClosedLoopDynamics) else Dynamics(model)
+    segments = _segments(dynamics, every, chosen, notes)
+    speed = fast_speeds([joint_speeds(dynamics, s.q, s.qd) for s in segments])
     tell('friction')
     shape, choice = _friction(dynamics, segments, speed, chosen, notes)
     tell('base parameters')
@@ -312,7 +318,7 @@ def validate(result: Result, logs: Log | Sequence[Log], *, consistent: bool = Fa
     for log in every:
         if _digest(log) in seen:
             raise IdentificationError(f'{log.source} was used for the fit: that is no validation')
-    segments = _segments(result.linear.model, every, result.settings, [])
+    segments = _segments(result.linear.whole, every, result.settings, [])
     observations = _observations(result.linear, segments, result.settings)
     return validate_on(observations, result.consistent_ if consistent else result.theta_)
 
@@ -365,13 +371,14 @@ def reduce(result: Result, *, relative: float | None = None) -> Result:
 # steps ----------------------------------------------------------------------------------------
 
 
-def _segments(model: Model, logs: Sequence[Log], settings: Settings,
+def _segments(dynamics: Dynamics | ClosedLoopDynamics, logs: Sequence[Log], settings: Settings,
               notes: list[str]) -> list[Segment]:
     if not logs:
         raise IdentificationError('no log')
     found = []
     for log in logs:
-        ready = log.for_model(model, used=settings.torques_of)
+        ready = log.for_model(dynamics.model, joints=dynamics.joints.joint_names,
+                              used=settings.torques_of)
         found += segments_of(ready, settings.filter, notes)
         notes += ready.notes
     return found
@@ -379,7 +386,7 @@ def _segments(model: Model, logs: Sequence[Log], settings: Settings,
 
 def _observations(linear: LinearModel, segments: list[Segment],
                   settings: Settings) -> Observations:
-    n, names = linear.model.n, linear.model.joint_names
+    n, names = linear.joints.n, linear.joints.joint_names
     slow = np.broadcast_to(np.asarray(0.0 if settings.slow is None else settings.slow,
                                       np.float64), (n,)).copy()
     counts = None
@@ -407,8 +414,8 @@ def _known(settings: Settings) -> dict[str, float]:
     return {'m:payload': settings.payload_mass}
 
 
-def _friction(dynamics: Dynamics, segments: list[Segment], speed: Array, settings: Settings,
-              notes: list[str]) -> tuple[FrictionShape, FrictionChoice | None]:
+def _friction(dynamics: Dynamics | ClosedLoopDynamics, segments: list[Segment], speed: Array,
+              settings: Settings, notes: list[str]) -> tuple[FrictionShape, FrictionChoice | None]:
     width = settings.friction_width
     if settings.friction != 'auto' or settings.kind == 'rigid':
         model = 'coulomb' if settings.friction == 'auto' else settings.friction
@@ -448,7 +455,8 @@ def _identified(linear: LinearModel, theta: Array, observations: Observations) -
     if linear.kind == 'lumped':  # link-side friction holds both sides now
         motor = chi.reshape(-1, STANDARD)[:, 14:]
         motor[[b for b in linear.bodies if not linear.coupled(b)]] = 0.0
-    samples = np.concatenate([segment.qd for segment in observations.segments])[::7]
+    samples = np.concatenate([joint_speeds(linear.whole, s.q[::7], s.qd[::7])
+                              for s in observations.segments])
     shape, model = linear.friction, linear.model
     for k, column in enumerate(linear.columns):
         if column.standard >= 0:

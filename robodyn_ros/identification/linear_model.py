@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from robodyn_ros.description import Array
-from robodyn_ros.dynamics import Dynamics
-from robodyn_ros.errors import UnknownNameError
-from robodyn_ros.model import PARAMETER_NAMES, Model
+from robodyn_ros.dynamics import ClosedLoopDynamics, Dynamics, FullMotion
+from robodyn_ros.errors import IdentificationError, UnknownNameError
+from robodyn_ros.model import PARAMETER_NAMES
 
 STANDARD = len(PARAMETER_NAMES)
 RIGID, ROTOR = tuple(range(10)), 13
@@ -109,8 +109,8 @@ class LinearModel:
 
     Parameters
     ----------
-    dynamics : Dynamics
-        Of the nominal robot.
+    dynamics : Dynamics or ClosedLoopDynamics
+        Of the nominal robot; with loops, rows are of the independent joints.
     kind : str
         ``rigid``; ``lumped``: rigid, rotors and friction of both sides in one torque; ``model1``:
         links with their friction, from joint torque sensors; ``model2``: links and drives, from
@@ -127,18 +127,26 @@ class LinearModel:
     columns : tuple of Column
     rows : int
         n, or 2 n for ``model2``: joint torques, then motor torques.
+    model : Model
+        The robot, its loops cut open.
+    joints : Joints
+        The n joints whose torques are explained.
     """
 
-    def __init__(self, dynamics: Dynamics, kind: str = 'lumped', *,
+    def __init__(self, dynamics: Dynamics | ClosedLoopDynamics, kind: str = 'lumped', *,
                  friction: FrictionShape | None = None, joints: Sequence[str] | None = None,
                  payload: str | None = None):
         if kind not in KINDS:
             raise UnknownNameError('kind', kind, KINDS)
-        self.dynamics, self.model, self.kind = dynamics, dynamics.model, kind
+        self.whole, self.model, self.joints = dynamics, dynamics.model, dynamics.joints
+        self.loops = dynamics if isinstance(dynamics, ClosedLoopDynamics) else None
+        self.dynamics = dynamics.tree if isinstance(dynamics, ClosedLoopDynamics) else dynamics
+        self.kind = kind
         self.friction = friction or FrictionShape(speed=np.ones(self.model.n))
         self.payload = payload
         self.bodies = self._bodies(joints)
-        self.rows = 2 * self.model.n if kind == 'model2' else self.model.n
+        self._sides = 2 if kind == 'model2' else 1
+        self.rows = self._sides * self.joints.n
         self.friction_sources = self._sources()
         self.columns = tuple(self._make_columns())
         self._compiled = [c.standard for c in self.columns if c.standard >= 0
@@ -216,13 +224,26 @@ class LinearModel:
         loaded : bool
             The payload is on.
         """
+        if self.loops is None:
+            return self._of_tree(q, qd, qdd, loaded)
+        motion = self.loops.motion(q, qd)
+        return self._reduce(motion, self._of_tree(motion.q, motion.qd, motion.qdd(qdd), loaded))
+
+    def _reduce(self, motion: FullMotion, columns: Array) -> Array:
+        """Columns of all joints' torques as the independent joints feel them."""
+        sides = columns.reshape(len(columns), self._sides, self.model.n, -1)
+        return np.einsum('tji,tsjp->tsip', motion.matrix, sides).reshape(
+            len(columns), self.rows, -1)
+
+    def _of_tree(self, q: Array, qd: Array, qdd: Array, loaded: bool) -> Array:
         n, size = self.model.n, len(q)
-        result = np.zeros((size, self.rows, len(self.columns)))
-        links, drives = slice(0, n), slice(self.rows - n, self.rows)
+        rows = self._sides * n
+        result = np.zeros((size, rows, len(self.columns)))
+        links, drives = slice(0, n), slice(rows - n, rows)
         if self._compiled:
             block = self.dynamics.regressor(q, qd, qdd, self._compiled)
             result[:, drives, :len(self._compiled)] = block
-            if self.rows > n:  # a motor feels the links as well, a link's sensor no rotor
+            if rows > n:  # a motor feels the links as well, a link's sensor no rotor
                 result[:, links, :len(self._compiled)] = block
                 result[:, links, self._rotors] = 0.0
         self._add_friction(result, qd, links, drives)
@@ -241,7 +262,14 @@ class LinearModel:
             Motion; without a payload.
         g : ndarray, shape (N, rows, p)
             Held constant.
+
+        Raises
+        ------
+        IdentificationError
+            The robot has closed loops.
         """
+        if self.loops is not None:
+            raise IdentificationError('gradients of robots with closed loops are not known')
         n, block = self.model.n, len(self._compiled)
         drives = slice(self.rows - n, self.rows)
         gradients = np.zeros((3, *q.shape))
@@ -266,12 +294,14 @@ class LinearModel:
             gradients[1] += total[:, None] * row
         return gradients[0], gradients[1], gradients[2]
 
-    def friction_regressor(self, qd: Array) -> Array:
+    def friction_regressor(self, q: Array, qd: Array) -> Array:
         """The friction columns alone, the others zero; shape (N, rows, p)."""
-        n = self.model.n
-        result = np.zeros((len(qd), self.rows, len(self.columns)))
-        self._add_friction(result, qd, slice(0, n), slice(self.rows - n, self.rows))
-        return result
+        n, rows = self.model.n, self._sides * self.model.n
+        motion = None if self.loops is None else self.loops.motion(q, qd)
+        result = np.zeros((len(qd), rows, len(self.columns)))
+        self._add_friction(result, qd if motion is None else motion.qd, slice(0, n),
+                           slice(rows - n, rows))
+        return result if motion is None else self._reduce(motion, result)
 
     def _add_friction(self, result: Array, qd: Array, links: slice, drives: slice) -> None:
         place = {column.name: k for k, column in enumerate(self.columns)}
@@ -284,7 +314,7 @@ class LinearModel:
                 for joint in np.flatnonzero(row):
                     if side == 'l':
                         result[:, links.start + joint, position] = row[joint] * value
-                    if side == 'm' or self.rows > self.model.n:
+                    if side == 'm' or self._sides > 1:
                         result[:, drives.start + joint, position] = row[joint] * value
 
     def nominal(self) -> Array:
@@ -302,10 +332,16 @@ class LinearModel:
         """Whether a gearbox couples the body's motor with other joints."""
         return not np.array_equal(self.model.row[body], self.model.motor_row[body])
 
-    def rest(self) -> Model | None:
-        """The nominal model of what is not estimated; None where everything is."""
+    def rest(self) -> Dynamics | ClosedLoopDynamics | None:
+        """The nominal dynamics of what is not estimated; None where everything is."""
         if len(self.bodies) == len(self.model.body_joints):
             return None
         chi = self.model.standard_parameters.copy().reshape(-1, STANDARD)
         chi[list(self.bodies)] = 0.0
-        return self.model.with_standard_parameters(chi.ravel())
+        model = self.model.with_standard_parameters(chi.ravel())
+        return Dynamics(model) if self.loops is None else self.loops.with_model(model)
+
+
+def joint_speeds(dynamics: Dynamics | ClosedLoopDynamics, q: Array, qd: Array) -> Array:
+    """Return the velocities of all joints, those that close loops included; shape (N, b)."""
+    return dynamics.velocities(q, qd) if isinstance(dynamics, ClosedLoopDynamics) else qd

@@ -123,13 +123,16 @@ class Log:
         """Return two logs: before and after a share of the samples."""
         return self.part(0, share), self.part(share, 1)
 
-    def for_model(self, model: Model, *, used: Sequence[str] | None = None) -> Log:
+    def for_model(self, model: Model, *, joints: Sequence[str] | None = None,
+                  used: Sequence[str] | None = None) -> Log:
         """Return the log with the model's joints in the model's order, and judged.
 
         Parameters
         ----------
         model : Model
             The robot.
+        joints : sequence of str, optional
+            Those that are wanted, of a robot with closed loops; default: all of the model.
         used : sequence of str, optional
             Joints whose torques count; others may be unmeasured.
 
@@ -138,32 +141,32 @@ class Log:
         UnknownNameError, LogError
             A joint is missing; degrees; a torque that is constant.
         """
-        names = list(self.joint_names)
-        for joint in model.joint_names:
+        names, wanted = list(self.joint_names), tuple(joints or model.joint_names)
+        for joint in wanted:
             if joint not in names:
                 raise UnknownNameError(f'joint in {self.source}, which the model has', joint,
                                        names)
-        order = [names.index(joint) for joint in model.joint_names]
+        order = [names.index(joint) for joint in wanted]
         picked: dict[str, Any] = {name: np.asarray(value)[:, order] for name in (
             'q', 'tau', 'qd', 'tau_motor', 'extra', 'reference')
             if (value := getattr(self, name)) is not None}
-        log = replace(self, **picked, joint_names=model.joint_names, notes=list(self.notes))
+        log = replace(self, **picked, joint_names=wanted, notes=list(self.notes))
         left = [name for name in names if name not in model.joint_names]
         if left:
             log.notes.append(f'joints that the model does not have: {", ".join(left)}')
         _check_units(log, model)
-        _check_torques(log, model, used)
+        _check_torques(log, used)
         return log
 
 
 def _check_units(log: Log, model: Model) -> None:
     t, q = np.asarray(log.t), np.asarray(log.q)
-    for k, joint in enumerate(model.joint_names):
-        body = model.body_joints.index(joint)
+    for k, joint in enumerate(log.joint_names):
+        body, place = model.body_joints.index(joint), model.joint_names.index(joint)
         if model.prismatic[body]:
             continue
         largest = float(np.abs(q[:, k]).max())
-        bound = float(np.max(np.abs([model.lower[k], model.upper[k]])))
+        bound = float(np.max(np.abs([model.lower[place], model.upper[place]])))
         bound = bound if np.isfinite(bound) and bound > 0 else 2 * np.pi
         if largest > 3 * bound and largest > 10 and np.ptp(q[:, k]) > 6:
             raise LogError(f'positions of {joint!r} reach {largest:.4g}, its range is '
@@ -181,9 +184,9 @@ def _check_units(log: Log, model: Model) -> None:
                                valid='rad and rad/s')
 
 
-def _check_torques(log: Log, model: Model, used: Sequence[str] | None) -> None:
+def _check_torques(log: Log, used: Sequence[str] | None) -> None:
     tau = np.asarray(log.tau)
-    for k, joint in enumerate(model.joint_names):
+    for k, joint in enumerate(log.joint_names):
         if used is not None and joint not in used:
             continue
         if np.ptp(tau[:, k]) == 0:

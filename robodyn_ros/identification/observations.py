@@ -15,7 +15,6 @@ import scipy.signal
 from numpy.typing import NDArray
 
 from robodyn_ros.description import Array
-from robodyn_ros.dynamics import Dynamics
 from robodyn_ros.errors import LogError
 from robodyn_ros.identification.linear_model import LinearModel
 from robodyn_ros.identification.signals import Segment
@@ -72,11 +71,10 @@ class Observations:
                  known: dict[str, float] | None = None):
         self.known = {linear.names.index(name): value for name, value in (known or {}).items()}
         self.linear, self.segments = linear, segments
-        n = linear.model.n
+        n = linear.joints.n
         self.slow, self.guard = np.zeros(n) if slow is None else slow, guard
         self.torques_of = np.ones(n, bool) if torques_of is None else torques_of
-        rest = linear.rest()
-        self._rest = None if rest is None else Dynamics(rest)
+        self._rest = linear.rest()
         self.cutoffs = [DECIMATED_PER_BAND * s.band if cutoff is None else cutoff
                         for s in segments]
         self.steps = [max(1, int(0.2 * s.rate / c)) if c else 1
@@ -128,18 +126,18 @@ class Observations:
         """Every segment's observations, one after the other."""
         return (self.block(k) for k in range(len(self)))
 
-    def filtered(self, k: int, columns: Callable[[Array], Array]) -> Array:
-        """Columns that are a function of the velocities, decimated as the regressor of segment k.
+    def filtered(self, k: int, columns: Callable[[Array, Array], Array]) -> Array:
+        """Columns that are a function of the state, decimated as the regressor of segment k.
 
         Parameters
         ----------
         k : int
             Segment.
         columns : callable
-            ``columns(qd)`` of shape (M, rows, f) for velocities of shape (M, n).
+            ``columns(q, qd)`` of shape (M, rows, f) for states of shape (M, n).
         """
         segment = self.segments[k]
-        return np.concatenate([decimate(columns(segment.qd[part]))
+        return np.concatenate([decimate(columns(segment.q[part], segment.qd[part]))
                                for part, _, decimate in self._pieces(k)])
 
     def _decimated(self, k: int) -> Iterator[Block]:

@@ -79,8 +79,8 @@ def validate_on(observations: Observations, theta: Array) -> Validation:
         Parameters of the linear model.
     """
     linear = observations.linear
-    n = linear.model.n
-    names = linear.model.joint_names * (linear.rows // n)
+    n = linear.joints.n
+    names = linear.joints.joint_names * (linear.rows // n)
     pieces = range(len(observations))
     measured = [observations.torque(k) for k in pieces]
     predicted = [observations.prediction(k, theta) for k in pieces]

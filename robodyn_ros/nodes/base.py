@@ -23,6 +23,7 @@ from std_srvs.srv import Trigger
 
 from robodyn_interfaces.srv import SetModel, SetPayload
 from robodyn_ros.check import CheckReport, check_model
+from robodyn_ros.dynamics import ClosedLoopDynamics
 from robodyn_ros.errors import RobodynError
 from robodyn_ros.nodes.fast_path import FastSubscriptions, Pacer
 from robodyn_ros.nodes.model_keeper import ModelKeeper, Payload, Running
@@ -264,7 +265,8 @@ class DynamicsNode(LifecycleNode):
     def _swapped(self, running: Running) -> None:
         model = running.model
         self.report('info', f'model {running.version}: {model.name}, joints '
-                            f'{", ".join(model.joint_names)}; rotors: {running.rotor_model}')
+                            f'{", ".join(running.joints.joint_names)}; rotors: '
+                            f'{running.rotor_model}')
         for finding in model.findings:
             if finding.used and not finding.reason:
                 self.report('info', str(finding))
@@ -276,7 +278,9 @@ class DynamicsNode(LifecycleNode):
     def _judge(self, running: Running) -> None:
         """Say once what makes the dynamics of this model doubtful; meshes are not opened."""
         try:
-            report = check_model(running.model, dynamics=running.dynamics, thorough=False)
+            dynamics = running.dynamics
+            tree = dynamics.tree if isinstance(dynamics, ClosedLoopDynamics) else dynamics
+            report = check_model(running.model, dynamics=tree, thorough=False)
         except RobodynError as error:
             self.report('warning', f'the model cannot be judged: {error}')
             return

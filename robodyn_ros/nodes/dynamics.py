@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,8 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray, MultiArrayDimension
 
 from robodyn_interfaces.msg import DynamicsTerms
+from robodyn_ros.dynamics import ClosedLoopDynamics
+from robodyn_ros.errors import RobodynError
 from robodyn_ros.nodes.base import DynamicsNode, run
 from robodyn_ros.nodes.joint_states import StateError, StateReader
 from robodyn_ros.nodes.model_keeper import Running
@@ -28,6 +31,12 @@ def matrix_message(names: int, labels: tuple[str, str]) -> Float64MultiArray:
     return message
 
 
+def cut_names(dynamics: Any) -> list[str]:
+    """Topics of the forces at the cuts of closed loops, by the links they hold together."""
+    cuts = dynamics.loops.cuts if isinstance(dynamics, ClosedLoopDynamics) else ()
+    return ['constraint_forces/' + re.sub(r'\W', '_', '_'.join(cut.links)) for cut in cuts]
+
+
 def view(array: Any) -> np.ndarray:
     """NumPy's view of a message's double array: writing to it fills the message."""
     return np.frombuffer(array, dtype=np.float64)
@@ -37,9 +46,9 @@ class Outputs:
     """Messages of one model, made once and filled for every state."""
 
     def __init__(self, running: Running, frame: str):
-        model, n = running.model, running.model.n
-        self.running, self.reader = running, StateReader(model)
-        names = list(model.joint_names)
+        model, n = running.model, running.joints.n
+        self.running, self.reader = running, StateReader(running.joints)
+        names = list(running.joints.joint_names)
         self.vectors, self.views = {}, {}
         for term in ('gravity', 'coriolis', 'friction'):
             message = JointState(name=names, effort=[0.0] * n)
@@ -81,7 +90,10 @@ class DynamicsPublisher(DynamicsNode):
         declare(self, 'publish_coriolis_matrix', False,
                 'offer ~/coriolis_matrix, the Christoffel matrix C(q, qd)')
         declare(self, 'base_wrench_acceleration', 'zero',
-                "accelerations of ~/base_wrench: 'zero', or 'effort': from the measured efforts")
+                "accelerations of ~/base_wrench and constraint forces: 'zero', or 'effort': from "
+                'the measured efforts')
+        declare(self, 'publish_constraint_forces', False, 'offer ~/constraint_forces/LINK_LINK '
+                'for each cut of a closed loop', read_only=True)
 
     def take_parameters(self, changes: dict[str, Any]) -> str | None:
         """Take changed parameters."""
@@ -106,7 +118,16 @@ class DynamicsPublisher(DynamicsNode):
         children = {joint.child for joint in running.model.description.joints}
         root = next(link.name for link in running.model.description.links
                     if link.name not in children)
+        self._offer_constraint_forces(running)
         self._outputs = Outputs(running, root)
+
+    def _offer_constraint_forces(self, running: Running) -> None:
+        if not self.get_parameter('publish_constraint_forces').value:
+            return
+        for name in cut_names(running.dynamics):
+            if name not in self._publishers_of:
+                self._publishers_of[name] = self.keep(
+                    self.create_publisher, self.destroy_publisher, WrenchStamped, f'~/{name}', 10)
 
     def _on_state(self, message: JointState) -> None:
         outputs = self._outputs
@@ -123,8 +144,11 @@ class DynamicsPublisher(DynamicsNode):
             self.warn(error.kind, f'joint_states: {error}')
             return
         self.counts['states'] += 1
-        if wanted:
-            self._publish(outputs, wanted, message.header, q, qd, effort)
+        try:
+            if wanted:
+                self._publish(outputs, wanted, message.header, q, qd, effort)
+        except RobodynError as error:  # the loops do not close there
+            self.warn('pose_refused', f'joint_states: {error}')
 
     def _publish(self, outputs: Outputs, wanted: set[str], header: Any, q: Any, qd: Any,
                  effort: Any) -> None:
@@ -157,27 +181,36 @@ class DynamicsPublisher(DynamicsNode):
         if 'coriolis_matrix' in wanted and self.get_parameter('publish_coriolis_matrix').value:
             views['coriolis_matrix'][:] = dynamics.coriolis_matrix(q, qd).ravel()
             self._publishers_of['coriolis_matrix'].publish(outputs.coriolis_matrix)
-        if 'base_wrench' in wanted:
-            self._publish_base_wrench(outputs, header, q, qd, effort)
+        forces = [name for name in cut_names(dynamics) if name in wanted]
+        if 'base_wrench' in wanted or forces:
+            self._publish_wrenches(outputs, header, q, qd, effort, forces,
+                                   'base_wrench' in wanted)
 
-    def _publish_base_wrench(self, outputs: Outputs, header: Any, q: Any, qd: Any,
-                             effort: Any) -> None:
+    def _publish_wrenches(self, outputs: Outputs, header: Any, q: Any, qd: Any, effort: Any,
+                          forces: list[str], base: bool) -> None:
         dynamics = outputs.running.dynamics
         qdd = np.zeros_like(q)
         if self.get_parameter('base_wrench_acceleration').value == 'effort':
             if effort is None or not np.isfinite(effort).all():
-                self.warn('no_effort', 'base_wrench needs the efforts of joint_states')
+                self.warn('no_effort', 'wrenches need the efforts of joint_states')
                 return
             qdd = dynamics.forward_dynamics(q, qd, effort)
-        wrench = dynamics.base_wrench(q, qd, qdd)
+        wrenches = {'base_wrench': dynamics.base_wrench(q, qd, qdd)} if base else {}
+        if forces and isinstance(dynamics, ClosedLoopDynamics):
+            wrenches |= dict(zip(cut_names(dynamics), dynamics.constraint_forces(q, qd, qdd),
+                                 strict=True))
+        for topic, wrench in wrenches.items():
+            self._publish_wrench(topic, outputs.wrench, header, wrench)
+
+    def _publish_wrench(self, topic: str, message: WrenchStamped, header: Any,
+                        wrench: Any) -> None:
         if not np.isfinite(wrench).all():
-            self.warn('not_finite', 'the base wrench of this state is not finite')
+            self.warn('not_finite', f'{topic} of this state is not finite')
             return
-        message = outputs.wrench
         message.header.stamp = header.stamp
         force, torque = message.wrench.force, message.wrench.torque
         force.x, force.y, force.z, torque.x, torque.y, torque.z = map(float, wrench)
-        self._publishers_of['base_wrench'].publish(message)
+        self._publishers_of[topic].publish(message)
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -178,7 +178,7 @@ class Eye:
         self.model, self.timeout = model, timeout
         self.frozen_after, self.tracking = frozen_after, tracking
         self._lock = threading.Lock()
-        self._reader = StateReader(model)
+        self._reader = StateReader(model.joints)
         self._samples: list[Sample] = []
         self._recorders: list[tuple[int, int, Recorder]] = []
         self._moved: tuple[float, Array, Array] | None = None  # when, q, and its reference

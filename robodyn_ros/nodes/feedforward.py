@@ -131,7 +131,7 @@ class Feedforward(DynamicsNode):
 
     @staticmethod
     def _order(running: Running, joints: list[str]) -> list[int]:
-        names = running.model.joint_names
+        names = running.joints.joint_names
         wanted = [name for name in joints if name]
         unknown = [name for name in wanted if name not in names]
         if unknown:
@@ -163,20 +163,20 @@ class Feedforward(DynamicsNode):
             loop = self._make_loop(running, [], values | usual)
         with self._lock:
             playing, known = self._playing, self._loop
-            if playing is not None and playing.joints != running.model.joint_names:
+            if playing is not None and playing.joints != running.joints.joint_names:
                 self._stop_playing('the new model has other joints')
-            if known is not None and (known.running.model.joint_names
-                                      != running.model.joint_names):
+            if known is not None and (known.running.joints.joint_names
+                                      != running.joints.joint_names):
                 self._state = None
                 self._supervisor.forget()
             self._loop = loop
 
     def _make_loop(self, running: Running, joints: list[str], values: dict[str, Any]) -> Loop:
         order = self._order(running, joints)
-        names = list(running.model.joint_names)
+        names = list(running.joints.joint_names)
         torque = JointState(name=names, effort=[0.0] * len(names))
         commands = Float64MultiArray(data=[0.0] * len(order))
-        return Loop(running, tuning_of(values, running.dynamics), StateReader(running.model),
+        return Loop(running, tuning_of(values, running.dynamics), StateReader(running.joints),
                     order, torque, view(torque.effort), commands, view(commands.data))
 
     def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
@@ -191,7 +191,7 @@ class Feedforward(DynamicsNode):
             self._playing, self._state, self.active = None, None, False  # nothing comes after
             if loop is not None and loop.tuning is not None and closed:
                 self._publish(loop, self.get_clock().now().nanoseconds, np.zeros(
-                    loop.running.model.n))
+                    loop.running.joints.n))
                 for publisher in (self._torque, self._commands):
                     publisher.wait_for_all_acked(Duration(seconds=0.2))
             self._supervisor.forget()
@@ -229,10 +229,10 @@ class Feedforward(DynamicsNode):
                       if state is None else 'reference refused: joint_states are stale')
             return
         try:
-            reference = read_reference(message, running.model)
+            reference = read_reference(message, running.joints)
             filled, over = with_effort(message, reference, running.dynamics)
             if closed:
-                check_limits(reference, running.model)
+                check_limits(reference, running.joints)
         except RobodynError as error:
             self.warn('reference_refused', f'reference refused: {error}')
             return
@@ -246,12 +246,12 @@ class Feedforward(DynamicsNode):
         if closed:
             try:
                 check_start(reference, max(now - (start or now), 0) * 1e-9, state.q,
-                            self.get_parameter('start_tolerance').value, running.model)
+                            self.get_parameter('start_tolerance').value, running.joints)
             except RobodynError as error:
                 self.warn('reference_refused', f'reference refused: {error}')
                 return
         if over.any() and closed:
-            weak = ', '.join(np.array(running.model.joint_names)[over])
+            weak = ', '.join(np.array(running.joints.joint_names)[over])
             self.warn('reference_refused', 'reference refused: it needs more than the effort '
                       f'limit of {weak}; valid: a slower motion')
             return
@@ -259,7 +259,7 @@ class Feedforward(DynamicsNode):
             self._warn_saturated(running, over)
         self.counts['references'] += 1
         with self._lock:
-            self._playing = Playing(reference, start, running.model.joint_names)
+            self._playing = Playing(reference, start, running.joints.joint_names)
         self._with_effort.publish(filled)
 
     def _stop_playing(self, why: str) -> None:
@@ -277,7 +277,7 @@ class Feedforward(DynamicsNode):
         return int((reference.duration + extra) * 1e9)
 
     def _warn_saturated(self, running: Running, over: Any) -> None:
-        names = [name for name, hit in zip(running.model.joint_names, over, strict=True) if hit]
+        names = [name for name, hit in zip(running.joints.joint_names, over, strict=True) if hit]
         self.warn('saturated', f'torque limited to the effort limit: {", ".join(names)}')
 
     # open loop ------------------------------------------------------------------------------
@@ -308,7 +308,7 @@ class Feedforward(DynamicsNode):
             self._playing = None
             self.warn('not_finite', 'the torque is not finite: the reference is dropped')
             return
-        tau, over = saturate(tau, running.model.effort_limit)
+        tau, over = saturate(tau, running.joints.effort_limit)
         if over.any():
             self._warn_saturated(running, over)
         self._publish(loop, now, tau)
@@ -382,9 +382,10 @@ class Feedforward(DynamicsNode):
                 now * 1e-9, running.dynamics, loop.tuning, (state.q, state.qd), age, sample,
                 self._playing.reference if self._playing is not None
                 and len(self._playing.reference.times) > 1 else None)
-        except FloatingPointError as error:
+        except (FloatingPointError, RobodynError) as error:
             self._state = None  # what comes next is judged anew; the robot's own timeout holds
-            self.warn('not_finite', f'{error}: this state is not answered')
+            kind = 'not_finite' if isinstance(error, FloatingPointError) else 'pose_refused'
+            self.warn(kind, f'{error}: this state is not answered')
             return
         if command.phase in (HOLDING, ZERO):
             self._stop_playing('joint_states stay out')

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from robodyn_ros.description import Array
-from robodyn_ros.model import Model
+from robodyn_ros.model import Joints
 from robodyn_ros.nodes.stamps import nanoseconds
 
 
@@ -26,10 +26,10 @@ class StateError(Exception):
 
 
 class StateReader:
-    """Reads joint states for one model; joints in any order, others ignored."""
+    """Reads joint states of some joints; they may come in any order, others are ignored."""
 
-    def __init__(self, model: Model):
-        self._names = model.joint_names
+    def __init__(self, joints: Joints):
+        self._names = joints.joint_names
         self._seen: list[str] | None = None
         self._pick: Any = None
         self._last = -1

@@ -13,9 +13,9 @@ from numpy.typing import ArrayLike
 
 from robodyn_ros.building import build_model
 from robodyn_ros.description import RobotDescription
-from robodyn_ros.dynamics import Dynamics
+from robodyn_ros.dynamics import ClosedLoopDynamics, Dynamics
 from robodyn_ros.errors import RobodynError, UnknownNameError
-from robodyn_ros.model import Model
+from robodyn_ros.model import Joints, Model
 from robodyn_ros.urdf import parse_urdf
 
 DESCRIPTION = 'robot_description'
@@ -52,11 +52,16 @@ class Running:
 
     version: int
     model: Model
-    dynamics: Dynamics
+    dynamics: Dynamics | ClosedLoopDynamics
     text: str
     payload: Payload | None
     motors: Any = None
     origin: str = DESCRIPTION
+
+    @property
+    def joints(self) -> Joints:
+        """The joints that are measured and commanded: of a robot with loops, the independent."""
+        return self.dynamics.joints
 
     @property
     def rotor_model(self) -> str:
@@ -157,7 +162,9 @@ class ModelKeeper:
             try:
                 model, payload = build()
                 model = _loaded(model, payload)
-                dynamics = Dynamics(model, friction_width=options['friction_width'])
+                width, loops = options['friction_width'], options['loops']
+                dynamics = Dynamics(model, friction_width=width) if loops is None else \
+                    ClosedLoopDynamics(model, loops, friction_width=width)
                 dynamics.warm_up(*self._kernels)
             except RobodynError as error:
                 self.refused += 1

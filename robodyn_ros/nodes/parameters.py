@@ -16,6 +16,8 @@ from rclpy.parameter import Parameter
 MODEL_PARAMETERS: tuple[tuple[str, Any, str], ...] = (
     ('robot_description', '', 'URDF text; empty: wait for the topic robot_description'),
     ('motors_file', '', 'YAML with motor data (docs/conventions.md); empty: none'),
+    ('loops_file', '', 'YAML that closes the tree to loops (docs/special_structures.md); '
+     'empty: none'),
     ('rotor_model', 'auto', 'auto, full (coupling and gyroscopic terms) or armature'),
     ('gravity', [0.0, 0.0, -9.80665], 'gravitational acceleration in the root frame, m/s^2'),
     ('locked_joints', [''], 'joints that are held and lumped; at locked_positions'),
@@ -55,6 +57,7 @@ def model_options(node: Node, changes: list[Parameter] | None = None) -> dict[st
     return {
         'gravity': tuple(values['gravity']),
         'motors': values['motors_file'] or None,
+        'loops': values['loops_file'] or None,
         'rotor_model': None if rotor_model == 'auto' else rotor_model,
         'locked_joints': dict(zip(names, values['locked_positions'], strict=False)),
         'friction_width': values['friction_width'],

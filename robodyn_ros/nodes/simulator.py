@@ -112,6 +112,7 @@ class Simulator(DynamicsNode):
             simulation = Simulation(
                 running.text, truth=self.get_parameter('truth_file').value or None,
                 motors=self.get_parameter('motors_file').value or None,
+                loops=self.get_parameter('loops_file').value or None,
                 timestep=self.get_parameter('timestep').value, gravity=running.model.gravity,
                 sensors=Sensors(**value))
             simulation.reset(self._start(simulation))
@@ -148,9 +149,9 @@ class Simulator(DynamicsNode):
 
     def _start(self, simulation: Simulation) -> Any:
         start = self.get_parameter('start_position').value
-        model = simulation.true_model
+        joints = simulation.joints
         if len(start) == 1:
-            return np.clip(np.full(simulation.n, start[0]), model.lower, model.upper)
+            return np.clip(np.full(simulation.n, start[0]), joints.lower, joints.upper)
         return start
 
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:

@@ -9,7 +9,7 @@ import numpy as np
 from rclpy.node import Node
 
 from robodyn_ros.control import LAWS, Gains, Tuning, automatic_gains
-from robodyn_ros.dynamics import Dynamics
+from robodyn_ros.dynamics import ClosedLoopDynamics, Dynamics
 from robodyn_ros.errors import ShapeError, UnknownNameError, ValueRangeError
 from robodyn_ros.nodes.parameters import declare
 
@@ -57,7 +57,7 @@ def check_mode(mode: str) -> None:
         raise UnknownNameError('mode', mode, MODES)
 
 
-def tuning_of(values: Mapping[str, Any], dynamics: Dynamics) -> Tuning | None:
+def tuning_of(values: Mapping[str, Any], dynamics: Dynamics | ClosedLoopDynamics) -> Tuning | None:
     """Return how a robot is controlled; None in the open loop.
 
     Raises
@@ -66,14 +66,14 @@ def tuning_of(values: Mapping[str, Any], dynamics: Dynamics) -> Tuning | None:
         Names the parameter.
     """
     check_mode(values['mode'])
-    model = dynamics.model
+    n = dynamics.joints.n
     automatic = automatic_gains(dynamics)
-    kp = _list(values, 'kp', model.n, automatic.kp)
-    kd = _list(values, 'kd', model.n, automatic.kd)
-    damping = _list(values, 'damping', model.n, automatic.kd / 2)
-    rate = _list(values, 'torque_rate_limit', model.n)
-    acceleration = Gains(_list(values, 'computed_torque_kp', model.n),
-                         _list(values, 'computed_torque_kd', model.n))
+    kp = _list(values, 'kp', n, automatic.kp)
+    kd = _list(values, 'kd', n, automatic.kd)
+    damping = _list(values, 'damping', n, automatic.kd / 2)
+    rate = _list(values, 'torque_rate_limit', n)
+    acceleration = Gains(_list(values, 'computed_torque_kp', n),
+                         _list(values, 'computed_torque_kd', n))
     if values['zero_after'] < values['state_timeout']:
         raise ValueRangeError('zero_after', values['zero_after'],
                               f'at least state_timeout, {values["state_timeout"]} s')

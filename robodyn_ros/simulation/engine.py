@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 
 from robodyn_ros.building import build_model
 from robodyn_ros.description import Array
+from robodyn_ros.dynamics import ClosedLoopDynamics
 from robodyn_ros.errors import RobodynError, ShapeError, ValueRangeError
 from robodyn_ros.model import Model
 from robodyn_ros.rigid_body import is_inertia
@@ -83,6 +84,9 @@ class Simulation:
         What measurements suffer.
     limit_efforts : bool
         Clip commands to the URDF's effort limits, as a drive does.
+    loops : str, Path or mapping, optional
+        What closes the tree to loops: torques act on the independent joints alone, and they alone
+        are measured. The engine closes them with constraints of its own.
 
     Notes
     -----
@@ -95,7 +99,8 @@ class Simulation:
     def __init__(self, urdf: str | bytes, *, truth: Mapping[str, Any] | str | Path | None = None,
                  motors: str | Path | Mapping[str, Any] | None = None,
                  timestep: float = 0.001, gravity: ArrayLike = (0.0, 0.0, -9.80665),
-                 sensors: Sensors | None = None, limit_efforts: bool = True):
+                 sensors: Sensors | None = None, limit_efforts: bool = True,
+                 loops: str | Path | Mapping[str, Any] | None = None):
         import mujoco
 
         if not 1e-5 <= timestep <= 0.1:
@@ -107,21 +112,26 @@ class Simulation:
             nominal.body_joints, nominal.stiffness, nominal.stiffness_damping, strict=True)
             if np.isfinite(k)}
         self.true_model: Model = build_model(parse_urdf(text), gravity=gravity)
-        self.joint_names = self.true_model.joint_names
+        self.loops = None if loops is None else ClosedLoopDynamics(self.true_model, loops)
+        if self.loops is not None and self._elastic:
+            raise SimulationError(f'{next(iter(self._elastic))} is elastic, and the robot has '
+                                  'closed loops; valid: one of the two')
+        self.joints = self.true_model.joints if self.loops is None else self.loops.joints
+        self.joint_names = self.joints.joint_names
         self.sensors = sensors or Sensors()
         if self.sensors.delay < 0 or not 0 <= self.sensors.dropped < 1:
             raise ValueRangeError('delay, dropped', (self.sensors.delay, self.sensors.dropped),
                                   'a delay >= 0 s, a probability below 1')
-        self._limits = self.true_model.effort_limit if limit_efforts else np.full(
+        self._limits = self.joints.effort_limit if limit_efforts else np.full(
             self.n, np.inf)
         self._engine = self._compile(text, timestep, np.asarray(gravity, np.float64))
         self._state = mujoco.MjData(self._engine)
-        ids = [mujoco.mj_name2id(self._engine, mujoco.mjtObj.mjOBJ_JOINT, name)
-               for name in self.joint_names]
+        ids = [self._id(name) for name in self.joint_names]
+        every = [self._id(name) for name in self.true_model.joint_names]
+        self._all_q, self._all_v = self._engine.jnt_qposadr[every], self._engine.jnt_dofadr[every]
         self._q = self._engine.jnt_qposadr[ids]
         self._v = self._engine.jnt_dofadr[ids]
-        motors_ids = [mujoco.mj_name2id(self._engine, mujoco.mjtObj.mjOBJ_JOINT, MOTOR + name)
-                      if name in self._elastic else place
+        motors_ids = [self._id(MOTOR + name) if name in self._elastic else place
                       for name, place in zip(self.joint_names, ids, strict=True)]
         self._motor_q = self._engine.jnt_qposadr[motors_ids]
         self._motor_v = self._engine.jnt_dofadr[motors_ids]
@@ -172,13 +182,15 @@ class Simulation:
 
     def reset(self, position: ArrayLike | None = None, velocity: ArrayLike | None = None) -> None:
         """Begin again at time 0, at a state; default: zero, within the joint range."""
-        model = self.true_model
-        start = np.clip(0.0, model.lower, model.upper) if position is None else self._array(
-            'position', position)
+        start = np.clip(0.0, self.joints.lower, self.joints.upper) if position is None else \
+            self._array('position', position)
         speed = np.zeros(self.n) if velocity is None else self._array('velocity', velocity)
         self._mujoco.mj_resetData(self._engine, self._state)
         self._state.qpos[self._motor_q], self._state.qvel[self._motor_v] = start, speed
-        self._state.qpos[self._q], self._state.qvel[self._v] = start, speed
+        if self.loops is not None:
+            motion = self.loops.motion(start, speed)
+            start, speed = motion.q, motion.qd
+        self._state.qpos[self._all_q], self._state.qvel[self._all_v] = start, speed
         for place, of, factor, offset in self._mimics:
             self._state.qpos[place] = factor * self._state.qpos[of] + offset
         self._effort = np.zeros(self.n)
@@ -299,6 +311,9 @@ class Simulation:
         engine = self._engine
         return engine.body_mass, engine.body_ipos, engine.body_iquat, engine.body_inertia
 
+    def _id(self, joint: str) -> int:
+        return int(self._mujoco.mj_name2id(self._engine, self._mujoco.mjtObj.mjOBJ_JOINT, joint))
+
     def _array(self, name: str, values: ArrayLike) -> Array:
         array = np.asarray(values, np.float64)
         if array.shape != (self.n,):
@@ -328,6 +343,7 @@ class Simulation:
             for joint in list(spec.joints):
                 if joint.name in self._elastic:
                     _add_motor(spec, joint, *self._elastic[joint.name])
+            anchors = [] if self.loops is None else _close(spec, self.loops, timestep)
             for i, name in enumerate(model.body_joints):
                 place = int(np.flatnonzero(model.row[i])[0])
                 if name not in model.joint_names:
@@ -335,22 +351,43 @@ class Simulation:
                     equality.type = mujoco.mjtEq.mjEQ_JOINT
                     equality.name1, equality.name2 = name, model.joint_names[place]
                     equality.data[:2] = model.offset[i], model.row[i, place]
-            return spec.compile()
+            engine = spec.compile()
+            for place, anchor in enumerate(anchors):  # or it is where the bodies are at zero
+                engine.eq_data[place, 3:6] = anchor
+            return engine
         except (ValueError, mujoco.FatalError) as error:
             raise SimulationError(f'the engine cannot read this robot: {error}') from None
 
     def _find_mimics(self) -> list[tuple[int, int, float, float]]:
         """(position, of which, factor, offset) of every joint that follows another."""
-        model, mujoco = self.true_model, self._mujoco
+        model = self.true_model
         found = []
         for i, name in enumerate(model.body_joints):
             if name in model.joint_names:
                 continue
             place = int(np.flatnonzero(model.row[i])[0])
-            joint = mujoco.mj_name2id(self._engine, mujoco.mjtObj.mjOBJ_JOINT, name)
-            found.append((int(self._engine.jnt_qposadr[joint]), int(self._q[place]),
+            joint = self._id(name)
+            found.append((int(self._engine.jnt_qposadr[joint]), int(self._all_q[place]),
                           float(model.row[i, place]), float(model.offset[i])))
         return found
+
+
+def _close(spec: Any, loops: ClosedLoopDynamics, timestep: float) -> list[Array]:
+    """Hold the points of all cuts together; return where they are on the second bodies."""
+    import mujoco
+
+    anchors = []
+    for cut in loops.loops.cuts:
+        for first, second in cut.points:
+            equality = spec.add_equality()
+            equality.type, equality.objtype = mujoco.mjtEq.mjEQ_CONNECT, mujoco.mjtObj.mjOBJ_BODY
+            equality.name1, equality.name2 = (
+                link if spec.body(link) is not None else 'world' for link in cut.links)
+            equality.data[:3] = first
+            equality.solref = [2 * timestep, 1.0]
+            equality.solimp = [0.9999, 0.9999, 0.001, 0.5, 2.0]
+            anchors.append(second)
+    return anchors
 
 
 def _add_motor(spec: Any, joint: Any, stiffness: float, damping: float) -> None:
