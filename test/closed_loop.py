@@ -112,7 +112,7 @@ class ClosedLoop:
         self.begin(reference.q[0])
         self.until(0.05)
         message = trajectory_of(self.joints.joint_names, t, *points)
-        start = self.now() + 1_000_000_000
+        start = self.started = self.now() + 1_000_000_000
         message.header.stamp.sec, message.header.stamp.nanosec = divmod(start, 10**9)
         self.world.publish(JointTrajectory, 'feedforward/reference', message)
         self.until(start * 1e-9 + t[-1])

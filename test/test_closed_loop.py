@@ -25,8 +25,8 @@ from robodyn_ros.nodes.trajectories import joint_trajectory  # noqa: E402
 
 PANDA = PANDA_URDF.read_text().replace('type="prismatic"', 'type="fixed"')  # fingers closed
 UR10 = (DATA / 'ur10/ur10_nomesh.urdf').read_text()
-PALLETISER, LOOPS = LWR4.parent / 'palletiser.urdf.xacro', \
-    LWR4.parent.parent / 'config/robots/palletiser_loops.yaml'
+PALLETISER, CONFIG = LWR4.parent / 'palletiser.urdf.xacro', LWR4.parent.parent / 'config/robots'
+LOOPS = CONFIG / 'palletiser_loops.yaml'
 ARMS = {'panda': (PANDA, 'panda_hand'), 'ur10': (UR10, 'wrist_3_link')}
 SENSORS = ('position_step:=1e-5', 'velocity_noise:=1e-3')
 
@@ -97,6 +97,34 @@ def test_a_parallelogram_is_controlled_in_its_independent_joints(world):
         np.testing.assert_allclose(np.reshape(last.mass_matrix, (4, 4)), want.mass_matrix,
                                    atol=1e-6)
         assert 10 < np.hypot(force.x, force.z) < 1e4  # the rod carries
+
+
+def test_elastic_feedforward_moves_the_tip_three_times_better(world):
+    """The arm with soft gears: its motors are measured, its tip counts."""
+    elastic = f'motors_file:={CONFIG}/flexible_2r_motors.yaml'
+    text = rd.load_model(LWR4.parent / 'flexible_2r.urdf.xacro').description.urdf
+    with ClosedLoop(world, text, simulator=('rate:=500.0', 'motor_encoders:=true', elastic),
+                    controller=('mode:=gravity_compensation', elastic, 'kp:=[200.0, 100.0]',
+                                'kd:=[30.0, 10.0]')) as loop:
+        links = world.collect(JointState, 'simulator/links')
+        dynamics = rd.Dynamics(loop.model)
+        motion = fast_motion(loop.model, speed=0.5)
+        t, (q, qd, qdd, _) = motion.samples(100.0)
+        wrong = {}
+        for law in ('feedforward_pd', 'elastic_feedforward_pd'):
+            loop.law(law)
+            links.clear()
+            loop.follow_points(t, q, qd, qdd)
+            start = loop.started
+            heard = {m.header.stamp.sec * 10**9 + m.header.stamp.nanosec: m.position
+                     for m in list(links)}
+            times = np.array([ns for ns in heard if start <= ns <= start + t[-1] * 1e9])
+            where = np.array([heard[ns] for ns in times])
+            wanted = motion.at((times - start) * 1e-9).q
+            tips = [dynamics.pose(x, 'tip')[:, :3, 3] for x in (where, wanted)]
+            wrong[law] = rms(np.linalg.norm(tips[0] - tips[1], axis=1))
+        print('tip, m', wrong)
+        assert wrong['elastic_feedforward_pd'] < wrong['feedforward_pd'] / 3
 
 
 def test_a_minute_at_1_khz_loses_no_command(world):

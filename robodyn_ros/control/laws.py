@@ -6,13 +6,14 @@ the caller's.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from robodyn_ros.description import Array
-from robodyn_ros.dynamics import ClosedLoopDynamics, Dynamics
+from robodyn_ros.dynamics import ClosedLoopDynamics, Dynamics, FlexibleDynamics
 from robodyn_ros.errors import ShapeError, ValueRangeError
 
 AnyDynamics = Dynamics | ClosedLoopDynamics
@@ -102,6 +103,16 @@ def feedforward_gravity(dynamics: AnyDynamics, q: Array, qd: Array, q_r: Array, 
     """As `feedforward_pd`, with gravity where the arm is instead of where it should be."""
     return (feedforward_pd(dynamics, q, qd, q_r, qd_r, qdd_r, gains)
             + dynamics.gravity(q) - dynamics.gravity(q_r))
+
+
+def elastic_feedforward_pd(flexible: FlexibleDynamics, theta: Array, theta_d: Array,
+                           reference: Sequence[Array], gains: Gains) -> Array:
+    """Feed-forward of an elastic arm, and PD of its motors about where the springs need them.
+
+    Measured are the motors (behind their gears); the reference has four derivatives.
+    """
+    need = flexible.inverse_dynamics(*reference)
+    return need.torque + pd(theta, theta_d, need.theta, need.theta_d, gains)
 
 
 def computed_torque(dynamics: AnyDynamics, q: Array, qd: Array, q_r: Array, qd_r: Array,

@@ -64,6 +64,22 @@ class Reference:
             return self.q[0], self.qd[0], self.qdd[0]
         if time >= self.times[-1]:
             return self.q[-1], self.qd[-1], self.qdd[-1]
+        q, qd, qdd = self._powers(time, 2)
+        return q, qd, qdd
+
+    def derivatives(self, time: float) -> tuple[Array, Array, Array, Array, Array]:
+        """Return q and its first four derivatives at a time, shape (n,) each.
+
+        Those of the polynomials: the last two are zero beyond the ends, and jump at the points.
+        """
+        if not self.times[0] < time < self.times[-1]:
+            zero = np.zeros_like(self.q[0])
+            return *self.sample(time), zero, zero
+        q, qd, qdd, jerk, snap = self._powers(time, 4)
+        return q, qd, qdd, jerk, snap
+
+    def _powers(self, time: float, order: int) -> Array:
+        """Return q and its derivatives up to an order, shape (order + 1, n)."""
         i = int(np.searchsorted(self.times, time, side='right')) - 1
         h = self.times[i + 1] - self.times[i]
         s = (time - self.times[i]) / h
@@ -71,9 +87,10 @@ class Reference:
         powers = np.array([
             [1.0, s, s2, s3, s4, s4 * s],
             [0.0, 1 / h, 2 * s / h, 3 * s2 / h, 4 * s3 / h, 5 * s4 / h],
-            [0.0, 0.0, 2 / h**2, 6 * s / h**2, 12 * s2 / h**2, 20 * s3 / h**2]])
-        q, qd, qdd = powers @ self._coefficients[:, i]
-        return q, qd, qdd
+            [0.0, 0.0, 2 / h**2, 6 * s / h**2, 12 * s2 / h**2, 20 * s3 / h**2],
+            [0.0, 0.0, 0.0, 6 / h**3, 24 * s / h**3, 60 * s2 / h**3],
+            [0.0, 0.0, 0.0, 0.0, 24 / h**4, 120 * s / h**4]])
+        return np.asarray(powers[:order + 1] @ self._coefficients[:, i])
 
 
 def _quintic(p0: Array, v0: Array, a0: Array, p1: Array, v1: Array, a1: Array) -> Array:

@@ -20,6 +20,7 @@ from robodyn_ros.control.laws import (
     AnyDynamics,
     Gains,
     computed_torque,
+    elastic_feedforward_pd,
     feedforward_gravity,
     feedforward_pd,
     gravity_compensation,
@@ -27,10 +28,13 @@ from robodyn_ros.control.laws import (
 )
 from robodyn_ros.control.reference import saturate
 from robodyn_ros.description import Array
+from robodyn_ros.dynamics import FlexibleDynamics
 
 WAITING, GRAVITY, FOLLOWING = 'waiting', 'gravity compensation', 'following'
 HOLDING, ZERO = 'holding', 'zero'
-LAWS = ('gravity_compensation', 'pd', 'feedforward_pd', 'feedforward_gravity', 'computed_torque')
+ELASTIC = 'elastic_feedforward_pd'
+LAWS = ('gravity_compensation', 'pd', 'feedforward_pd', 'feedforward_gravity', 'computed_torque',
+        ELASTIC)
 LONGEST_STEP = 0.1  # s, over which a rate limit lets the torque change at once
 
 
@@ -58,6 +62,8 @@ class Tuning:
         s, of every transition.
     rate_limit : ndarray, shape (n,)
         Largest change of torque, N m/s or N/s; inf: none.
+    flexible : FlexibleDynamics, optional
+        Of an elastic arm whose motors are measured; ``elastic_feedforward_pd`` needs it.
     """
 
     law: str
@@ -69,6 +75,7 @@ class Tuning:
     zero_after: float
     ramp: float
     rate_limit: Array
+    flexible: FlexibleDynamics | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,7 +116,7 @@ class Supervisor:
 
     def command(self, now: float, dynamics: AnyDynamics, tuning: Tuning,
                 state: tuple[Array, Array], age: float,
-                reference: tuple[Array, Array, Array] | None, token: object = None) -> Command:
+                reference: tuple[Array, ...] | None, token: object = None) -> Command:
         """Return the torque for now.
 
         Parameters
@@ -125,7 +132,8 @@ class Supervisor:
         age : float
             s since it was new.
         reference : tuple of ndarray, shape (n,), optional
-            q, qd, qdd to follow now; None: nothing to follow.
+            q, qd, qdd to follow now, for an elastic arm two derivatives more; None: nothing to
+            follow.
         token : object
             Another one, another reference: a transition.
 
@@ -183,8 +191,10 @@ class Supervisor:
 
 
 def _law(phase: str, dynamics: AnyDynamics, tuning: Tuning, state: tuple[Array, Array],
-         reference: tuple[Array, Array, Array] | None) -> Array:
+         reference: tuple[Array, ...] | None) -> Array:
     q, qd = state
+    if tuning.flexible is not None and phase in (HOLDING, GRAVITY):  # the links hang a bit lower
+        q = tuning.flexible.links_at_rest(q)
     if phase == ZERO:
         return np.zeros_like(q)
     if phase == HOLDING:
@@ -192,7 +202,9 @@ def _law(phase: str, dynamics: AnyDynamics, tuning: Tuning, state: tuple[Array, 
     if phase == GRAVITY or reference is None:
         torque = gravity_compensation(dynamics, q, qd, tuning.damping)
         return torque + tuning.friction * dynamics.friction(qd, q) if tuning.friction else torque
-    q_r, qd_r, qdd_r = reference
+    if tuning.flexible is not None:
+        return elastic_feedforward_pd(tuning.flexible, q, qd, reference, tuning.gains)
+    q_r, qd_r, qdd_r = reference[:3]
     if tuning.law == 'pd':
         return pd(q, qd, q_r, qd_r, tuning.gains)
     if tuning.law == 'computed_torque':

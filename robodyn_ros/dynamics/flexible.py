@@ -20,6 +20,7 @@ from robodyn_ros.errors import ShapeError, ValueRangeError
 from robodyn_ros.model import Model
 
 _NODES = 9  # of the polynomial through the gears' torque
+_SETTLING = 50  # iterations until the links rest
 _WINDOW = 0.02  # s to either side of the state, in which it is taken
 
 
@@ -139,6 +140,25 @@ class FlexibleDynamics:
         gravity = self.links.gravity(self._array('q', q))
         result[self.elastic] = gravity[self.elastic] / self.stiffness
         return result
+
+    def links_at_rest(self, theta: ArrayLike) -> Array:
+        """Return where the links rest when the motors are held at theta, shape (n,).
+
+        Raises
+        ------
+        ValueRangeError
+            The springs are too soft to hold the links against gravity.
+        """
+        held = self._array('theta', theta)
+        q = held
+        for _ in range(_SETTLING):
+            before, q = q, held - self.deflection(q)
+            if np.abs(q - before).max() < 1e-12:
+                return q
+        if np.abs(q - before).max() < 1e-6:
+            return q
+        raise ValueRangeError('stiffness', self.stiffness.tolist(),
+                              'springs that hold the links against gravity')
 
     def natural_frequencies(self, q: ArrayLike, *, motors_locked: bool = False) -> Array:
         """Return the natural frequencies at a pose at rest, Hz, lowest first.

@@ -376,7 +376,7 @@ class Feedforward(DynamicsNode):
         """Publish the torque for a state; with the lock held."""
         running = loop.running
         now = state.stamp + int(age * 1e9)
-        sample = self._sample(now)
+        sample = self._sample(now, loop.tuning.flexible is not None)
         try:
             command = self._supervisor.command(
                 now * 1e-9, running.dynamics, loop.tuning, (state.q, state.qd), age, sample,
@@ -393,7 +393,7 @@ class Feedforward(DynamicsNode):
             self._warn_saturated(running, command.saturated)
         self._publish(loop, now, command.torque)
 
-    def _sample(self, now: int) -> Any:
+    def _sample(self, now: int, elastic: bool) -> Any:
         playing = self._playing
         if playing is None:
             return None
@@ -402,8 +402,10 @@ class Feedforward(DynamicsNode):
         if now > playing.start + self._lifetime(playing.reference):
             self._playing = None
             return None
-        return None if now < playing.start else playing.reference.sample(
-            (now - playing.start) * 1e-9)
+        if now < playing.start:
+            return None
+        time = (now - playing.start) * 1e-9
+        return playing.reference.derivatives(time) if elastic else playing.reference.sample(time)
 
     @staticmethod
     def _age(state: State) -> float:

@@ -35,6 +35,8 @@ class Simulator(DynamicsNode):
     the world, and its end goes on with the answer that came meanwhile. A stamped
     ``~/torque`` is the answer to the state with this stamp: one that comes too late, after a reset
     or a second answer, is left alone.
+
+    ~/links tells the truth: where the links are, without noise or delay.
     """
 
     hot_swap = False  # the true robot stays what it is
@@ -76,6 +78,8 @@ class Simulator(DynamicsNode):
             declare(self, name, 0.0, description, range_=(0.0, 1000.0), **fixed)
         declare(self, 'effort_noise', [0.0], 'standard deviation of efforts, N m or N; one '
                 'number, or one for each joint', **fixed)
+        declare(self, 'motor_encoders', False, 'joint_states are of the motors of elastic joints, '
+                'behind their gears, not of the links', **fixed)
         declare(self, 'seed', 0, 'of all that is random', **fixed)
 
     def take_parameters(self, changes: dict[str, Any]) -> str | None:
@@ -91,6 +95,7 @@ class Simulator(DynamicsNode):
         """Create publishers, subscriptions and services; begin to pace."""
         make = self.create_publisher, self.destroy_publisher
         self._states = self.keep(*make, JointState, 'joint_states', DEPTH)
+        self._links = self.keep(*make, JointState, '~/links', DEPTH)
         self._clock_topic = self.keep(*make, Clock, '/clock', 10)
         serve = self.create_service, self.destroy_service
         self.keep(*serve, SetBool, '~/pause', self._on_pause)
@@ -109,6 +114,7 @@ class Simulator(DynamicsNode):
         if len(value['effort_noise']) == 1:
             value['effort_noise'] = value['effort_noise'][0]
         try:
+            value['motors'] = self.get_parameter('motor_encoders').value
             simulation = Simulation(
                 running.text, truth=self.get_parameter('truth_file').value or None,
                 motors=self.get_parameter('motors_file').value or None,
@@ -271,6 +277,11 @@ class Simulator(DynamicsNode):
         self._last_stamp = round(measured.time * 1e9)
         set_nanoseconds(message.header.stamp, self._last_stamp)
         self._states.publish(message)
+        if self._links.get_subscription_count():
+            message.position, message.velocity = (
+                simulation.position.tolist(), simulation.velocity.tolist())
+            set_nanoseconds(message.header.stamp, round(now * 1e9))
+            self._links.publish(message)
         return True
 
     async def _on_set_payload(self, request: SetPayload.Request,

@@ -9,7 +9,8 @@ import numpy as np
 from rclpy.node import Node
 
 from robodyn_ros.control import LAWS, Gains, Tuning, automatic_gains
-from robodyn_ros.dynamics import ClosedLoopDynamics, Dynamics
+from robodyn_ros.control.supervisor import ELASTIC
+from robodyn_ros.dynamics import ClosedLoopDynamics, Dynamics, FlexibleDynamics
 from robodyn_ros.errors import ShapeError, UnknownNameError, ValueRangeError
 from robodyn_ros.nodes.parameters import declare
 
@@ -79,9 +80,14 @@ def tuning_of(values: Mapping[str, Any], dynamics: Dynamics | ClosedLoopDynamics
                               f'at least state_timeout, {values["state_timeout"]} s')
     if values['mode'] == OPEN_LOOP:
         return None
+    flexible = None
+    if values['mode'] == ELASTIC:
+        if isinstance(dynamics, ClosedLoopDynamics):
+            raise ValueRangeError('mode', ELASTIC, 'another one: the robot has closed loops')
+        flexible = FlexibleDynamics(dynamics.model, friction_width=dynamics.friction_width)
     return Tuning(values['mode'], Gains(kp, kd), acceleration, damping,
                   values['friction_compensation'], values['state_timeout'], values['zero_after'],
-                  values['ramp'], np.where(rate > 0, rate, np.inf))
+                  values['ramp'], np.where(rate > 0, rate, np.inf), flexible)
 
 
 def _list(values: Mapping[str, Any], name: str, n: int, automatic: Any = None) -> Any:

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from robodyn_ros.building import build_model
 from robodyn_ros.description import Array
-from robodyn_ros.dynamics import ClosedLoopDynamics
+from robodyn_ros.dynamics import ClosedLoopDynamics, Dynamics
 from robodyn_ros.errors import RobodynError, ShapeError, ValueRangeError
 from robodyn_ros.model import Model
 from robodyn_ros.rigid_body import is_inertia
@@ -42,6 +42,9 @@ class Sensors:
         s, until a measurement arrives.
     dropped : float
         Probability that a measurement is lost.
+    motors : bool
+        Positions and velocities are those of the motors (behind their gears), as most arms have
+        them; of rigid joints there is no difference.
     seed : int
         Of all that is random.
     """
@@ -52,6 +55,7 @@ class Sensors:
     position_step: Any = 0.0
     delay: float = 0.0
     dropped: float = 0.0
+    motors: bool = False
     seed: int = 0
 
 
@@ -122,6 +126,7 @@ class Simulation:
         if self.sensors.delay < 0 or not 0 <= self.sensors.dropped < 1:
             raise ValueRangeError('delay, dropped', (self.sensors.delay, self.sensors.dropped),
                                   'a delay >= 0 s, a probability below 1')
+        self._links = Dynamics(self.true_model)
         self._limits = self.joints.effort_limit if limit_efforts else np.full(
             self.n, np.inf)
         self._engine = self._compile(text, timestep, np.asarray(gravity, np.float64))
@@ -187,6 +192,11 @@ class Simulation:
         speed = np.zeros(self.n) if velocity is None else self._array('velocity', velocity)
         self._mujoco.mj_resetData(self._engine, self._state)
         self._state.qpos[self._motor_q], self._state.qvel[self._motor_v] = start, speed
+        if self._elastic:  # at rest the springs carry the links
+            weight = self._links.gravity(start)
+            lead = [weight[k] / self._elastic[name][0] if name in self._elastic else 0.0
+                    for k, name in enumerate(self.joint_names)]
+            self._state.qpos[self._motor_q] += lead
         if self.loops is not None:
             motion = self.loops.motion(start, speed)
             start, speed = motion.q, motion.qd
@@ -235,11 +245,13 @@ class Simulation:
     def measure(self) -> Measurement | None:
         """Take a measurement now; return what arrives now, None where nothing does."""
         sensors, random = self.sensors, self._random
-        position = self.position + random.normal(size=self.n) * sensors.position_noise
+        where, speed = (self.motor_position, self.motor_velocity) if sensors.motors else (
+            self.position, self.velocity)
+        position = where + random.normal(size=self.n) * sensors.position_noise
         resolution = np.broadcast_to(np.asarray(sensors.position_step, np.float64), (self.n,))
         rough = resolution > 0
         position[rough] = np.round(position[rough] / resolution[rough]) * resolution[rough]
-        velocity = self.velocity + random.normal(size=self.n) * sensors.velocity_noise
+        velocity = speed + random.normal(size=self.n) * sensors.velocity_noise
         effort = self._effort + random.normal(size=self.n) * sensors.effort_noise
         if random.random() >= sensors.dropped:
             self._late.append(Measurement(self.time, position, velocity, effort))
