@@ -10,7 +10,9 @@ from typing import Any
 
 from robodyn_ros.building import load_model
 from robodyn_ros.command_line import add_robot, robot_of
+from robodyn_ros.dynamics import ClosedLoopDynamics
 from robodyn_ros.errors import ValueRangeError
+from robodyn_ros.model import Model
 
 FRICTIONS = ('auto', 'none', 'coulomb', 'asymmetric', 'stribeck', 'root', 'rich')
 KINDS = ('rigid', 'lumped', 'model1', 'model2', 'model3')
@@ -23,6 +25,7 @@ def add_commands(commands: Any) -> None:
                           help='bag (folder, .db3, .mcap), .csv or .npz')
     identify.add_argument('--urdf', type=Path, required=True, help='URDF or xacro of the robot')
     identify.add_argument('--motors', type=Path, help='YAML with motor data')
+    identify.add_argument('--loops', type=Path, help='YAML that closes the tree to loops')
     identify.add_argument('-o', '--output', type=Path, default=Path('identified'),
                           help='folder of the results (default: identified)')
     identify.add_argument('--validate', nargs='+', type=Path, default=[], metavar='LOG',
@@ -47,6 +50,7 @@ def add_commands(commands: Any) -> None:
     parameters = commands.add_parser('parameters', help='list the base parameters of a robot')
     add_robot(parameters)
     parameters.add_argument('--kind', choices=KINDS, default='lumped')
+    parameters.add_argument('--loops', type=Path, help='YAML that closes the tree to loops')
     parameters.set_defaults(run=run_parameters)
 
 
@@ -54,8 +58,7 @@ def run_parameters(options: argparse.Namespace) -> int:
     """Print the base parameters with what is regrouped into them."""
     from robodyn_ros.identification import base_parameters
 
-    model = robot_of(options)
-    print(base_parameters(model, options.kind).to_text())
+    print(base_parameters(_closed(robot_of(options), options), options.kind).to_text())
     return 0
 
 
@@ -68,7 +71,7 @@ def run_identify(options: argparse.Namespace) -> int:
     from robodyn_ros.report.results import PHASES, identify_and_write
 
     console = Console(highlight=False, soft_wrap=True)
-    model = load_model(options.urdf, motors=options.motors)
+    model = _closed(load_model(options.urdf, motors=options.motors), options)
     slow = None
     if options.slow is not None:
         slow = options.slow[0] if len(options.slow) == 1 else options.slow
@@ -97,6 +100,10 @@ def run_identify(options: argparse.Namespace) -> int:
     names = ', '.join(path.name for path in outcome.files)
     console.print(f'\nwritten to {options.output}: {names}')
     return int(proven.verdict == 'bad')
+
+
+def _closed(model: Model, options: argparse.Namespace) -> Model | ClosedLoopDynamics:
+    return model if options.loops is None else ClosedLoopDynamics(model, options.loops)
 
 
 def _read(options: argparse.Namespace, model: Any, read_log: Any) -> tuple[list[Any], list[Any]]:

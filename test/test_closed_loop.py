@@ -53,7 +53,9 @@ def test_gravity_compensation_holds_any_of_20_poses(world, rng, name):
 @pytest.mark.parametrize('name', ARMS)
 def test_models_track_ten_times_better_than_pd_and_a_payload_is_told(world, name):
     text, hand = ARMS[name]
-    with ClosedLoop(world, text, simulator=SENSORS, controller=('mode:=pd',)) as loop:
+    rate = {'panda': 500.0, 'ur10': 1000.0}[name]
+    with ClosedLoop(world, text, simulator=(f'rate:={rate}', *SENSORS),
+                    controller=('mode:=pd',)) as loop:
         motion = fast_motion(loop.model)
         error = {'pd': rms(loop.follow(motion))}
         for law in ('feedforward_pd', 'feedforward_gravity', 'computed_torque'):
@@ -240,8 +242,8 @@ def test_states_that_are_late_lost_or_noisy_do_not_diverge(world):
 
 
 def test_joints_in_another_order(world):
-    with ClosedLoop(world, UR10, controller=('mode:=feedforward_pd',),
-                    states_as='shuffled') as loop:
+    with ClosedLoop(world, UR10, simulator=('rate:=250.0',), states_as='shuffled',
+                    controller=('mode:=feedforward_pd',)) as loop:
         publisher = world.node.create_publisher(JointState, 'shuffled', 10)
         order = [3, 0, 5, 1, 4, 2]
 
@@ -258,7 +260,7 @@ def test_joints_in_another_order(world):
 
 
 def test_modes_change_without_a_bump_and_limits_hold(world):
-    with real_time(world, controller=('ramp:=0.3',)) as loop:
+    with real_time(world, controller=('ramp:=0.3', *PATIENT)) as loop:
         motion = fast_motion(loop.model)
         loop.begin(motion.at(0.0).q)
         world.spin(0.5)

@@ -180,7 +180,7 @@ class Planar:
         self.server = self.start()
 
     def start(self):
-        process = server(self.world, self.root, 'state_timeout:=0.6',
+        process = server(self.world, self.root, 'state_timeout:=1.5',
                          remap=('-r', 'joint_states:=relayed'))
         self.world.spin(0.5)
         return process

@@ -7,10 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from robodyn_ros.description import Array
-from robodyn_ros.dynamics import Dynamics
+from robodyn_ros.dynamics import ClosedLoopDynamics, Dynamics
 from robodyn_ros.identification.base_parameters import base_parameters
 from robodyn_ros.identification.linear_model import FrictionShape, LinearModel
-from robodyn_ros.model import Model
 
 SPACING = 0.02  # s between samples that count, over which velocities are differentiated
 LEAST = 1e-10  # of the largest eigenvalue: what is below is not told at all
@@ -21,20 +20,21 @@ class LiveFit:
 
     Parameters
     ----------
-    model : Model
-        The nominal robot.
+    dynamics : Dynamics or ClosedLoopDynamics
+        Of the nominal robot.
     kind : str
         Joint torques alone count: of ``model2`` and ``model3`` the link's side.
     """
 
-    def __init__(self, model: Model, kind: str = 'lumped'):
-        speed = np.where(np.isfinite(model.velocity_limit), model.velocity_limit, 1.0)
+    def __init__(self, dynamics: Dynamics | ClosedLoopDynamics, kind: str = 'lumped'):
+        limit = dynamics.model.velocity_limit
+        speed = np.where(np.isfinite(limit), limit, 1.0)
         kind = kind if kind in ('rigid', 'lumped', 'model1') else 'model1'
-        self._linear = LinearModel(Dynamics(model), kind,
+        self._linear = LinearModel(dynamics, kind,
                                    friction=FrictionShape('coulomb', 0.02, speed))
         self._kept = list(base_parameters(self._linear).kept)
-        b, n = len(self._kept), model.n
-        still = np.zeros((1, n))
+        b, n = len(self._kept), dynamics.joints.n
+        still = np.zeros((2, n))
         self._linear.regressor(still, still, still)  # compile now, not while the robot moves
         self._squares = np.zeros((n, b, b))
         self._products = np.zeros((n, b))

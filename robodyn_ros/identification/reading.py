@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 import yaml
 
 from robodyn_ros.description import Array
+from robodyn_ros.dynamics import ClosedLoopDynamics
 from robodyn_ros.errors import LogError, UnknownNameError
 from robodyn_ros.identification.log import MINIMUM, Log
 from robodyn_ros.model import Model
@@ -83,7 +84,7 @@ class LogFormat:
         return cls(**values)
 
 
-def read_log(path: str | Path, model: Model,
+def read_log(path: str | Path, robot: Model | ClosedLoopDynamics,
              format: LogFormat | Mapping[str, Any] | str | Path | None = None) -> Log:
     """Read a measured log.
 
@@ -91,8 +92,8 @@ def read_log(path: str | Path, model: Model,
     ----------
     path : str or Path
         A bag (folder, ``.db3`` or ``.mcap``), ``.csv`` or ``.npz`` file.
-    model : Model
-        The robot that was logged.
+    robot : Model or ClosedLoopDynamics
+        That was logged; with loops, columns without names are of the independent joints.
     format : LogFormat, mapping or path of a YAML file, optional
         What is not as usual.
 
@@ -105,6 +106,9 @@ def read_log(path: str | Path, model: Model,
     if isinstance(format, (str, Path)):
         format = read_format(Path(format))
     form = format if isinstance(format, LogFormat) else LogFormat.from_mapping(format or {})
+    model = robot if isinstance(robot, Model) else robot.model
+    if not isinstance(robot, Model) and not form.joints:
+        form = replace(form, joints=robot.joint_names)
     if not path.exists():
         raise LogError('does not exist', source=str(path), valid='a bag, .csv or .npz file')
     if path.is_dir() or path.suffix in _BAG_SUFFIXES:

@@ -15,9 +15,9 @@ from trajectory_msgs.msg import JointTrajectory
 
 from robodyn_ros.control import Reference
 from robodyn_ros.description import Array
-from robodyn_ros.dynamics import Dynamics
+from robodyn_ros.dynamics import ClosedLoopDynamics, Dynamics
 from robodyn_ros.excitation import Excitation
-from robodyn_ros.model import Model
+from robodyn_ros.model import Joints
 from robodyn_ros.nodes.joint_states import StateError, StateReader
 from robodyn_ros.nodes.recorder import Recorder
 from robodyn_ros.nodes.stamps import nanoseconds, set_nanoseconds
@@ -74,8 +74,8 @@ class Script:
                              reference.qdd)
 
 
-def script_of(dynamics: Dynamics, here: Array, motions: list[tuple[str, Excitation]],
-              rate: float) -> Script:
+def script_of(dynamics: Dynamics | ClosedLoopDynamics, here: Array,
+              motions: list[tuple[str, Excitation]], rate: float) -> Script:
     """Lead the robot from where it is through some motions, with gentle ways between them.
 
     Parameters
@@ -116,11 +116,11 @@ def script_of(dynamics: Dynamics, here: Array, motions: list[tuple[str, Excitati
                   tuple(windows))
 
 
-def approach(dynamics: Dynamics, start: Array, goal: Array, rate: float,
+def approach(dynamics: Dynamics | ClosedLoopDynamics, start: Array, goal: Array, rate: float,
              ) -> tuple[Array, Array, Array, Array]:
     """Return times and states of a straight way from rest to rest, slow enough for the torques."""
-    model = dynamics.model
-    speed = np.minimum(APPROACH_SPEED * model.velocity_limit, FASTEST_APPROACH)
+    joints = dynamics.joints
+    speed = np.minimum(APPROACH_SPEED * joints.velocity_limit, FASTEST_APPROACH)
     seconds = max(1.0, float((1.875 * np.abs(goal - start) / speed).max()))
     while True:
         t = np.linspace(0.0, seconds, max(int(seconds * rate), 2) + 1)
@@ -130,21 +130,21 @@ def approach(dynamics: Dynamics, start: Array, goal: Array, rate: float,
         qd = way * (30 * s**2 - 60 * s**3 + 30 * s**4) / seconds
         qdd = way * (60 * s - 180 * s**2 + 120 * s**3) / seconds**2
         tau = np.abs(dynamics.inverse_dynamics(q, qd, qdd))
-        still = np.abs(dynamics.gravity(q)) > TORQUE_SHARE * model.effort_limit
-        if (still | (tau <= TORQUE_SHARE * model.effort_limit)).all() or seconds > 60:
+        still = np.abs(dynamics.gravity(q)) > TORQUE_SHARE * joints.effort_limit
+        if (still | (tau <= TORQUE_SHARE * joints.effort_limit)).all() or seconds > 60:
             return t, q, qd, qdd
         seconds *= 1.3
 
 
-def braking(model: Model, q: Array, qd: Array, rate: float = 50.0) -> JointTrajectory:
+def braking(joints: Joints, q: Array, qd: Array, rate: float = 50.0) -> JointTrajectory:
     """Return the way to rest from a moving state: half a second, less where there is no room."""
     seconds = 0.5
-    goal = np.clip(q + qd * seconds / 2, model.lower, model.upper)
+    goal = np.clip(q + qd * seconds / 2, joints.lower, joints.upper)
     zero = np.zeros_like(q)
     way = Reference([0.0, seconds], [q, goal], [qd, zero], [zero, zero])
     times = np.linspace(0.0, seconds, int(seconds * rate) + 1)
     states = [way.sample(float(t)) for t in times]
-    return trajectory_of(model.joint_names, times, *(np.array(part) for part in zip(
+    return trajectory_of(joints.joint_names, times, *(np.array(part) for part in zip(
         *states, strict=True)))
 
 
@@ -164,7 +164,7 @@ class Eye:
 
     Parameters
     ----------
-    model : Model
+    joints : Joints
         Of the robot.
     timeout : float
         s without a new state, after which the robot counts as silent.
@@ -174,11 +174,11 @@ class Eye:
         rad or m that a joint may be away from its reference.
     """
 
-    def __init__(self, model: Model, timeout: float, frozen_after: float, tracking: float):
-        self.model, self.timeout = model, timeout
+    def __init__(self, joints: Joints, timeout: float, frozen_after: float, tracking: float):
+        self.joints, self.timeout = joints, timeout
         self.frozen_after, self.tracking = frozen_after, tracking
         self._lock = threading.Lock()
-        self._reader = StateReader(model.joints)
+        self._reader = StateReader(joints)
         self._samples: list[Sample] = []
         self._recorders: list[tuple[int, int, Recorder]] = []
         self._moved: tuple[float, Array, Array] | None = None  # when, q, and its reference
@@ -263,7 +263,7 @@ class Eye:
         reference : tuple of ndarray, shape (n,), optional
             q, qd that it should have.
         """
-        model, latest = self.model, self.latest
+        joints, latest = self.joints, self.latest
         for *_, recorder in self._recorders:
             if recorder.error:
                 raise Fault(f'nothing more can be recorded: {recorder.error}')
@@ -271,15 +271,15 @@ class Eye:
             raise Fault(self.problem)
         if latest is None:
             raise Fault('there are no joint_states with positions, velocities and efforts of '
-                        f'{", ".join(model.joint_names)}')
+                        f'{", ".join(joints.joint_names)}')
         age = time.monotonic() - latest.arrived
         if age > self.timeout:
             raise Fault(f'joint_states stay out: the last new one is {age:.2f} s old')
-        slack = SLACK * np.where(np.isfinite(model.upper - model.lower),
-                                 model.upper - model.lower, 1.0)
-        outside = (latest.q < model.lower - slack) | (latest.q > model.upper + slack)
+        slack = SLACK * np.where(np.isfinite(joints.upper - joints.lower),
+                                 joints.upper - joints.lower, 1.0)
+        outside = (latest.q < joints.lower - slack) | (latest.q > joints.upper + slack)
         self._blame('is out of its range', outside, latest.q)
-        self._blame('is faster than its limit', np.abs(latest.qd) > FAST * model.velocity_limit,
+        self._blame('is faster than its limit', np.abs(latest.qd) > FAST * joints.velocity_limit,
                     latest.qd)
         if reference is None:
             return
@@ -296,7 +296,7 @@ class Eye:
     def _blame(self, what: str, bad: Any, values: Array) -> None:
         if bad.any():
             joint = int(np.argmax(bad))
-            raise Fault(f'{self.model.joint_names[joint]} {what}: {values[joint]:.4g}')
+            raise Fault(f'{self.joints.joint_names[joint]} {what}: {values[joint]:.4g}')
 
 
 def play(eye: Eye, script: Script, send: Callable[[JointTrajectory], None],
@@ -331,7 +331,7 @@ def play(eye: Eye, script: Script, send: Callable[[JointTrajectory], None],
     for window in script.windows:
         eye.record(recorder(window.name), start + int(window.start * 1e9),
                    start + int(window.end * 1e9))
-    message = script.message(eye.model.joint_names)
+    message = script.message(eye.joints.joint_names)
     if delay:
         set_nanoseconds(message.header.stamp, start)
     send(message)
@@ -349,7 +349,7 @@ def play(eye: Eye, script: Script, send: Callable[[JointTrajectory], None],
             time.sleep(0.02)
     except BaseException:
         now = seen + time.monotonic() - arrived  # the controller goes on while states stay out
-        send(braking(eye.model, *reference.sample(now)[:2]))
+        send(braking(eye.joints, *reference.sample(now)[:2]))
         raise
     finally:
         eye.close()

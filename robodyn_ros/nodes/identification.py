@@ -19,7 +19,7 @@ from trajectory_msgs.msg import JointTrajectory
 
 from robodyn_interfaces.action import IdentifyDynamics
 from robodyn_interfaces.srv import SetModel
-from robodyn_ros.dynamics import Dynamics
+from robodyn_ros.dynamics import ClosedLoopDynamics
 from robodyn_ros.errors import IdentificationError, LogError, RobodynError
 from robodyn_ros.excitation import (
     Excitation,
@@ -151,7 +151,7 @@ class Identification(DynamicsNode):
             job.stop('the robot_description changed')
         value = {name: self.get_parameter(name).value for name in (
             'state_timeout', 'frozen_after', 'tracking_tolerance')}
-        self._eye = Eye(running.model, value['state_timeout'], value['frozen_after'],
+        self._eye = Eye(running.joints, value['state_timeout'], value['frozen_after'],
                         value['tracking_tolerance'])
 
     def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
@@ -284,7 +284,8 @@ class Identification(DynamicsNode):
             raise LogError('no log', source='logs', valid='names of logs in ' + str(
                 self._runs.root))
         self._feedback(job, 'reading', 0.0)
-        model = running.model
+        model = running.dynamics if isinstance(running.dynamics, ClosedLoopDynamics) else \
+            running.model
         usual = LogFormat(motor_topic='motor_states') if self.get_parameter(
             'use_motor_states').value else None
 
@@ -322,14 +323,14 @@ class Identification(DynamicsNode):
         if prove:
             motions.append((PROOF, self._motion(job, running, motions[0][1], folder)))
         assert eye.latest is not None
-        dynamics = Dynamics(running.model, friction_width=0.02)
+        dynamics = running.with_friction_width(0.02)
         script = script_of(dynamics, eye.latest.q, motions,
                            self.get_parameter('trajectory_rate').value)
         if self._trajectory.get_subscription_count() == 0:
             raise Fault(f'nobody listens to {self._trajectory.topic_name}; valid: a controller '
                         'that it is remapped to')
         job.phase = 'experiment'
-        live = LiveFit(running.model, goal.kind)
+        live = LiveFit(running.dynamics, goal.kind)
         self._watch(job, eye, live, lambda tick: play(
             eye, script, self._trajectory.publish,
             lambda name: self._recorder(job, folder / name), tick,
@@ -339,14 +340,17 @@ class Identification(DynamicsNode):
     def _motion(self, job: Job, running: Running, first: Excitation | None,
                 folder: Path) -> Excitation:
         """The excitation that was named, or the best one that is found."""
-        goal, model = job.handle.request, running.model
+        goal, names = job.handle.request, running.joints.joint_names
         if first is None and goal.excitation:
             found = Excitation.from_yaml(self._runs.file(goal.excitation))
-            if set(found.joint_names) != set(model.joint_names):
+            if set(found.joint_names) != set(names):
                 raise LogError(f'is for the joints {", ".join(found.joint_names)}',
-                               source=goal.excitation, valid=', '.join(model.joint_names))
+                               source=goal.excitation, valid=', '.join(names))
             return found
-        limits, plan = search_of(goal, model)
+        if isinstance(running.dynamics, ClosedLoopDynamics):
+            raise IdentificationError('no excitation is searched for robots with closed loops; '
+                                      'valid: name one, RECORD, or USE_LOGS')
+        limits, plan = search_of(goal, running.model)
         if first is not None:
             plan = validation_plan(first, plan)
         job.phase = 'search' if first is None else 'search of the proof'
@@ -356,7 +360,7 @@ class Identification(DynamicsNode):
             self._feedback(job, job.phase, min(1.0, state.seconds / plan.budget),
                            condition=state.condition)
 
-        found = optimise_excitation(model, limits, plan, progress=tell)
+        found = optimise_excitation(running.model, limits, plan, progress=tell)
         name = 'excitation.yaml' if first is None else 'validation_excitation.yaml'
         (folder / name).write_text(found.to_yaml(), encoding='utf-8')
         return found
@@ -368,7 +372,7 @@ class Identification(DynamicsNode):
             raise IdentificationError(f'duration is {goal.duration}; valid: above 0, at most '
                                       '3600 s')
         job.phase = 'record'
-        live = LiveFit(running.model, goal.kind)
+        live = LiveFit(running.dynamics, goal.kind)
         eye.latest = None
         eye.begin()
         eye.record(self._recorder(job, folder / RECORDING), 0, 2**63)
@@ -413,11 +417,11 @@ class Identification(DynamicsNode):
             if name in (RECORDING, 'record'):
                 live.add([s.stamp * 1e-9 for s in samples], *(
                     np.array([getattr(s, field) for s in samples]).reshape(
-                        len(samples), eye.model.n) for field in ('q', 'qd', 'tau')))
+                        len(samples), eye.joints.n) for field in ('q', 'qd', 'tau')))
             if time.monotonic() - said > FEEDBACK_EVERY:
                 said = time.monotonic()
                 condition, residual = live.state() if live.samples else (np.inf, np.full(
-                    eye.model.n, np.nan))
+                    eye.joints.n, np.nan))
                 self._feedback(job, {RECORDING: 'excite', PROOF: 'proof'}.get(name, name), share,
                                samples=live.samples, condition=condition, residual=residual)
 
@@ -427,13 +431,13 @@ class Identification(DynamicsNode):
 
     def _feedback(self, job: Job, phase: str, progress: float, *, samples: int = 0,
                   condition: float = np.inf, residual: Any = ()) -> None:
-        model = self.keeper.running.model if self.keeper.running else None
+        running = self.keeper.running
         if job.phase not in ('experiment', 'record'):
             job.phase = phase
         message = IdentifyDynamics.Feedback(
             phase=phase, progress=float(progress), samples=samples,
             condition=float(condition) if np.isfinite(condition) else 0.0,
-            joint=list(model.joint_names) if model is not None and len(residual) else [],
+            joint=list(running.joints.joint_names) if running and len(residual) else [],
             residual=[float(x) for x in residual])
         if job.handle.is_active:
             job.handle.publish_feedback(message)

@@ -63,6 +63,12 @@ class Running:
         """The joints that are measured and commanded: of a robot with loops, the independent."""
         return self.dynamics.joints
 
+    def with_friction_width(self, width: float) -> Dynamics | ClosedLoopDynamics:
+        """Return the dynamics with another smooth sign of Coulomb friction."""
+        if isinstance(self.dynamics, ClosedLoopDynamics):
+            return ClosedLoopDynamics(self.model, self.dynamics.loops, friction_width=width)
+        return Dynamics(self.model, friction_width=width)
+
     @property
     def rotor_model(self) -> str:
         """What the inertia of rotors is in."""

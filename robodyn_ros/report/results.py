@@ -9,6 +9,7 @@ from pathlib import Path
 
 import yaml
 
+from robodyn_ros.dynamics import ClosedLoopDynamics
 from robodyn_ros.errors import LogError, ValueRangeError
 from robodyn_ros.identification import Log, Result, Settings, Validation, identify, validate
 from robodyn_ros.identification.writing import motors_of
@@ -34,14 +35,15 @@ class Outcome:
     files: tuple[Path, ...]
 
 
-def identify_and_write(model: Model, logs: Sequence[Log], proof: Sequence[Log],
-                       settings: Settings, folder: str | Path, *, command: str = '',
+def identify_and_write(model: Model | ClosedLoopDynamics, logs: Sequence[Log],
+                       proof: Sequence[Log], settings: Settings, folder: str | Path, *,
+                       command: str = '',
                        progress: Callable[[str], None] | None = None) -> Outcome:
     """Identify from logs, prove on others, write all of it.
 
     Parameters
     ----------
-    model : Model
+    model : Model or ClosedLoopDynamics
         The nominal robot.
     logs, proof : sequence of Log
         For the fit, and for the proof.
