@@ -8,13 +8,17 @@ from closed_loop import closed_loop
 from excitation import excitation
 from identification import identification
 from latency import latency
+from loops import loops
 from speed import ROBOTS, speed
 
 if __name__ == '__main__':
-    wanted = sys.argv[1:] or ['speed', 'latency', 'closed_loop', 'identification', 'excitation']
+    wanted = sys.argv[1:] or ['speed', 'loops', 'latency', 'closed_loop', 'identification',
+                              'excitation']
     if 'speed' in wanted:
         for robot in ROBOTS:
             print('\n'.join(speed(robot)), end='\n\n', flush=True)
+    if 'loops' in wanted:
+        print('\n'.join(loops()))
     if 'latency' in wanted:
         print('\n'.join(latency()))
     if 'closed_loop' in wanted:

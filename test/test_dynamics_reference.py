@@ -41,7 +41,7 @@ def test_the_recursions_on_floats_equal_the_kernels(seed, rng):
     """What is compiled is what is written: the same lines, run on floats."""
     model = rd.load_model(random_robot(seed))
     dynamics = rd.Dynamics(model)
-    plain = dynamics._catalogue
+    plain = dynamics.catalogue
     q, qd, qdd = rng.uniform(-1.5, 1.5, (3, model.n))
     for name, arguments in (('inverse_dynamics', (q, qd, qdd)), ('gravity', (q,)),
                             ('coriolis', (q, qd)), ('coriolis_matrix', (q, qd)),

@@ -21,11 +21,10 @@ from robodyn_ros.dynamics.kinematics import (
 )
 from robodyn_ros.dynamics.newton_euler import joint_forces, move, newton_euler
 from robodyn_ros.dynamics.regressor import standard_regressor
-from robodyn_ros.dynamics.tree import Tree, build_tree, cross, place, regroup
+from robodyn_ros.dynamics.tree import Tree, build_tree, place, regroup
 from robodyn_ros.kernels import KernelSpec, pullback
 from robodyn_ros.model import Model
 
-Pairs = tuple[tuple[tuple[str, tuple[float, ...]], tuple[str, tuple[float, ...]]], ...]
 Points = tuple[tuple[str, tuple[float, float, float]], ...]  # link, and where in its frame (m)
 
 
@@ -44,11 +43,11 @@ class Catalogue:
         self.model, self.width = model, friction_width
         self.tree: Tree = build_tree(model)
         self.light: Tree = regroup(self.tree)  # the same generalised forces, fewer parameters
-        self._fingerprint = fingerprint(model, friction_width)
+        self.fingerprint = fingerprint(model, friction_width)
 
     def _spec(self, name: str, arguments: Sequence[str], shape: tuple[int, ...],
               function: Callable[..., Any]) -> KernelSpec:
-        return KernelSpec(f'{self._fingerprint}|{name}', tuple(arguments),
+        return KernelSpec(f'{self.fingerprint}|{name}', tuple(arguments),
                           (self.model.n,) * len(arguments), shape, function)
 
     # the terms, as plain functions of arrays of floats or symbols ----------------------------
@@ -170,7 +169,7 @@ class Catalogue:
             y = standard_regressor(self.model, self.tree, q, qd, qdd, self.width, chosen)
             return pullback(y, g, (q, qd, qdd))
 
-        return KernelSpec(f'{self._fingerprint}|regressor pullback {chosen}',
+        return KernelSpec(f'{self.fingerprint}|regressor pullback {chosen}',
                           ('q', 'qd', 'qdd', 'cotangent'), (n, n, n, n * len(chosen)), (3, n),
                           function)
 
@@ -188,33 +187,9 @@ class Catalogue:
     def points_pullback_spec(self, points: Points) -> KernelSpec:
         """Gradient of ``sum(G * points)`` by q for a constant G; shape (n,)."""
         n = self.model.n
-        return KernelSpec(f'{self._fingerprint}|points pullback {points}', ('q', 'cotangent'),
+        return KernelSpec(f'{self.fingerprint}|points pullback {points}', ('q', 'cotangent'),
                           (n, 3 * len(points)), (n,),
                           lambda q, g: pullback(self._points(points, q), g, (q,)))
-
-    def cuts_spec(self, pairs: Pairs) -> KernelSpec:
-        """Pairs of points that should coincide; shape (3 pairs, 1 + n + 1).
-
-        Columns: the gap, first minus second point; its derivative by q; its second derivative in
-        time while qdd = 0. Root axes.
-        """
-        return self._spec(f'cuts {pairs}', ('q', 'qd'), (3 * len(pairs), self.model.n + 2),
-                          lambda q, qd: np.concatenate([self._gap(pair, q, qd) for pair in pairs]))
-
-    def _gap(self, pair: Any, q: Any, qd: Any) -> Any:
-        first, second = (self._moving_point(link, point, q, qd) for link, point in pair)
-        return first - second
-
-    def _moving_point(self, link: str, point: tuple[float, ...], q: Any, qd: Any) -> Any:
-        """Position, Jacobian and drift of a point of a link, as columns; shape (3, n + 2)."""
-        frame = self.model.link_frame(link)
-        pose = link_pose(self.tree, frame, q)
-        jacobian, drift = link_jacobian(self.tree, frame, q), link_drift(self.tree, frame, q, qd)
-        arm, turn = pose[:3, :3] @ np.array(point), jacobian[3:] @ qd
-        columns = [pose[:3, 3] + arm]
-        columns += [column[:3] + cross(column[3:], arm) for column in jacobian.T]
-        columns.append(drift[:3] + cross(drift[3:], arm) + cross(turn, cross(turn, arm)))
-        return np.array(columns, dtype=object).T
 
     def _points(self, points: Points, q: Any) -> Any:
         poses = {link: link_pose(self.tree, self.model.link_frame(link), q)

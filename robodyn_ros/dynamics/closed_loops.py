@@ -7,7 +7,7 @@ A cut says that points of two links coincide; some joints are independent, the o
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from robodyn_ros.description import Array
 from robodyn_ros.dynamics.dynamics import Dynamics, Energy, Terms
+from robodyn_ros.dynamics.loop_closure import LoopClosure
 from robodyn_ros.dynamics.loops import Loops, read_loops
 from robodyn_ros.errors import ShapeError, UnknownNameError, ValueRangeError
 from robodyn_ros.model import Model
@@ -107,7 +108,8 @@ class ClosedLoopDynamics:
         self._pairs = tuple(
             ((cut.links[0], tuple(map(float, one))), (cut.links[1], tuple(map(float, other))))
             for cut in self.loops.cuts for one, other in cut.points)
-        self._kernel = self.tree.cuts_kernel(self._pairs).single
+        self._closure = LoopClosure(self.tree.catalogue, self._pairs, self._free, self._bound)
+        self._functions: dict[str, Callable[..., Array]] = {}
         first = self._first(start)
         full, closed = self._close(first[None])
         if not closed.all():
@@ -138,8 +140,14 @@ class ClosedLoopDynamics:
                                   friction_width=self.tree.friction_width)
 
     def warm_up(self, *names: str) -> None:
-        """Compile what these methods of `Dynamics` need."""
-        self.tree.warm_up(*names)
+        """Compile what these methods need, as those of `Dynamics`."""
+        for name in names:
+            if name in ('inverse_dynamics', 'forward_dynamics'):
+                self._function(name)
+            elif name == 'wrenches':
+                self.tree.warm_up(name)
+            else:
+                self._function('terms')
 
     # kinematics -----------------------------------------------------------------------------
 
@@ -178,16 +186,10 @@ class ClosedLoopDynamics:
         q, qd : array-like, shape (n,) or (N, n)
             Of the independent joints.
         """
-        full, speed = self.positions(q), self._array('qd', qd)
-        table = self._kernel(full, np.zeros_like(full))
-        inverse = np.linalg.pinv(table[..., 1:-1][..., self._bound], rcond=SINGULAR)
-        matrix = np.zeros((*full.shape, self.n))
-        matrix[..., self._free, range(self.n)] = 1.0
-        matrix[..., self._bound, :] = -inverse @ table[..., 1:-1][..., self._free]
-        velocity = _times(matrix, speed)
-        drift = np.zeros_like(full)
-        drift[..., self._bound] = -_times(inverse, self._kernel(full, velocity)[..., -1])
-        return FullMotion(full, velocity, matrix, drift)
+        table = self._call('motion', q, qd)
+        full = self._full(q)
+        return FullMotion(full, *(np.ascontiguousarray(part) for part in (
+            table[..., -2], table[..., :-2], table[..., -1])))
 
     def motion_matrix(self, q: ArrayLike) -> Array:
         """Return G, shape (b, n) or (N, b, n): velocities of all joints are ``G qd``."""
@@ -215,12 +217,8 @@ class ClosedLoopDynamics:
 
     def terms(self, q: ArrayLike, qd: ArrayLike) -> Terms:
         """Return reduced M, C qd, g and friction."""
-        motion = self.motion(q, qd)
-        tree = self.tree.terms(motion.q, motion.qd)
-        g = motion.matrix
-        return Terms(_reduced(g, tree.mass_matrix),
-                     motion.reduce(_times(tree.mass_matrix, motion.drift) + tree.coriolis),
-                     motion.reduce(tree.gravity), motion.reduce(tree.friction))
+        table, n = self._call('terms', q, qd), self.n
+        return Terms(table[..., :n], table[..., n], table[..., n + 1], table[..., n + 2])
 
     def mass_matrix(self, q: ArrayLike) -> Array:
         """Return the reduced M, shape (n, n) or (N, n, n)."""
@@ -228,8 +226,7 @@ class ClosedLoopDynamics:
 
     def gravity(self, q: ArrayLike) -> Array:
         """Return the reduced gravity torque, shape of q, N m or N."""
-        motion = self.motion(q, np.zeros_like(np.asarray(q, np.float64)))
-        return motion.reduce(self.tree.gravity(motion.q))
+        return self.terms(q, np.zeros_like(np.asarray(q, np.float64))).gravity
 
     def coriolis(self, q: ArrayLike, qd: ArrayLike) -> Array:
         """Return the reduced Coriolis and centrifugal torque, shape of q."""
@@ -242,11 +239,11 @@ class ClosedLoopDynamics:
         """
         motion, n = self.motion(q, qd), self.n
         bilinear = np.zeros((self.model.n, n))
-        own = self._kernel(motion.q, motion.qd)
+        own = self._table(motion.q, motion.qd)
         inverse = np.linalg.pinv(own[:, 1:-1][:, self._bound], rcond=SINGULAR)
         for k, column in enumerate(motion.matrix.T):  # the drift is a quadratic form: polarise it
-            both = self._kernel(motion.q, motion.qd + column)[:, -1]
-            alone = self._kernel(motion.q, column)[:, -1]
+            both = self._table(motion.q, motion.qd + column)[:, -1]
+            alone = self._table(motion.q, column)[:, -1]
             bilinear[self._bound, k] = -inverse @ (both - own[:, -1] - alone) / 2
         tree = self.tree.terms(motion.q, motion.qd)
         return np.asarray(motion.matrix.T @ (
@@ -257,22 +254,15 @@ class ClosedLoopDynamics:
         """Return the friction of all joints as the independent ones feel it, shape of qd."""
         if q is None:
             raise ShapeError('q', 'None', f'({self.n},): friction of loops depends on the pose')
-        motion = self.motion(q, qd)
-        return motion.reduce(self.tree.friction(motion.qd))
+        return self.terms(q, qd).friction
 
     def inverse_dynamics(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike) -> Array:
         """Return the torques of the independent joints, shape of q; friction of all counts."""
-        motion = self.motion(q, qd)
-        return motion.reduce(self.tree.inverse_dynamics(
-            motion.q, motion.qd, motion.qdd(self._array('qdd', qdd))))
+        return self._call('inverse_dynamics', q, qd, qdd)
 
     def forward_dynamics(self, q: ArrayLike, qd: ArrayLike, torque: ArrayLike) -> Array:
         """Return the independent accelerations, shape of q, under torques on these joints."""
-        motion = self.motion(q, qd)
-        rest = motion.reduce(self.tree.inverse_dynamics(motion.q, motion.qd, motion.drift))
-        mass = _reduced(motion.matrix, self.tree.mass_matrix(motion.q))
-        return np.asarray(np.linalg.solve(
-            mass, (self._array('torque', torque) - rest)[..., None])[..., 0])
+        return self._call('forward_dynamics', q, qd, torque)
 
     def constraint_forces(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike) -> Array:
         """Return force (N) and moment (N m) at each cut on its second link, shape (cuts, 6).
@@ -329,13 +319,25 @@ class ClosedLoopDynamics:
     def _reach(self, goals: Array) -> tuple[Array, NDArray[np.bool_]]:
         """Positions of all joints for goals of shape (N, n), and where the loops close."""
         if len(goals) == 1:
-            full, closed = self._march(self._last[None], goals)
-            if closed[0]:
-                self._last = full[0]
-            return full, closed
+            return self._follow(goals[0])
         anchors, at = self._march(self._home[None], goals[::ANCHORS])
         begin = np.where(at[:, None], anchors, self._home)
         return self._march(np.repeat(begin, ANCHORS, axis=0)[:len(goals)], goals)
+
+    def _follow(self, goal: Array) -> tuple[Array, NDArray[np.bool_]]:
+        """`_reach` for one goal, from the last pose."""
+        begin = full = self._last
+        way = goal - begin[self._free]
+        steps = max(1, int(np.ceil(float(np.abs(way).max(initial=0.0)) / STEP)))
+        for k in range(1, steps + 1):
+            full = full.copy()
+            full[self._free] = begin[self._free] + way * (k / steps)
+            closed = self._close_one(full)
+            if closed is None:
+                return full[None], np.zeros(1, bool)
+            full = closed
+        self._last = full
+        return full[None], np.ones(1, bool)
 
     def _march(self, full: Array, goals: Array) -> tuple[Array, NDArray[np.bool_]]:
         """Newton's method in small steps along straight lines to the goals."""
@@ -351,26 +353,24 @@ class ClosedLoopDynamics:
 
     def _close(self, full: Array) -> tuple[Array, NDArray[np.bool_]]:
         """Newton's method on the dependent joints; what does not converge stays as it is."""
-        full, bound = full.copy(), self._bound
+        full, bound, newton = full.copy(), self._bound, self._function('newton')
         before = np.full(len(full), np.inf)
         open_ = np.arange(len(full))
         for _ in range(ITERATIONS):
-            table = self._kernel(full[open_], np.zeros((len(open_), self.model.n)))
-            gap = table[..., 0]
+            found = newton(full[open_])
+            gap, step = found[:, :-len(bound)], found[:, -len(bound):]
             size = np.abs(gap).max(axis=1)
             on = ~((size < CLOSED) | ((size < ROUGH) & (size >= before[open_] / 2)))
             before[open_] = size
             open_ = open_[on]
             if not len(open_):
                 break
-            inverse = np.linalg.pinv(table[on][..., 1:-1][..., bound], rcond=SINGULAR)
-            step = _times(inverse, gap[on])
-            largest = np.abs(step).max(axis=1, initial=1e-12)
-            full[np.ix_(open_, bound)] -= step * np.minimum(1.0, 0.5 / largest)[:, None]
+            largest = np.abs(step[on]).max(axis=1, initial=1e-12)
+            full[np.ix_(open_, bound)] -= step[on] * np.minimum(1.0, 0.5 / largest)[:, None]
         return full, before < ROUGH
 
     def _refuse(self, q: Array, full: Array) -> None:
-        gaps = np.linalg.norm(self._kernel(full, np.zeros_like(full))[:, 0].reshape(-1, 3), axis=1)
+        gaps = np.linalg.norm(self._table(full, np.zeros_like(full))[:, 0].reshape(-1, 3), axis=1)
         worst = self._pairs[int(np.argmax(gaps))]
         where = ', '.join(f'{name} {x:.4g}' for name, x in zip(self.joint_names, q, strict=True))
         raise ValueRangeError(f'pose {where}', f'leaves {gaps.max():.3g} m between '
@@ -379,7 +379,49 @@ class ClosedLoopDynamics:
 
     def _jacobian(self, full: Array) -> Array:
         """Derivative of the gaps by all joints, shape (..., 3 pairs, b)."""
-        return np.asarray(self._kernel(full, np.zeros_like(full))[..., 1:-1])
+        return np.asarray(self._table(full, np.zeros_like(full))[..., 1:-1])
+
+    def _close_one(self, full: Array) -> Array | None:
+        """`_close` for one pose; None where the loops do not close."""
+        newton, bound, before = self._function('newton'), self._bound, np.inf
+        for _ in range(ITERATIONS):
+            found = newton(full)
+            size = float(np.abs(found[:-len(bound)]).max())
+            if size < CLOSED or (size < ROUGH and size >= before / 2):
+                return full
+            if not np.isfinite(size):
+                break
+            before = size
+            step = found[-len(bound):]
+            full = full.copy()
+            full[bound] -= step * min(1.0, 0.5 / max(float(np.abs(step).max()), 1e-12))
+        return full if before < ROUGH else None
+
+    def _function(self, name: str) -> Callable[..., Array]:
+        if name not in self._functions:
+            self._functions[name] = self._closure.kernel(name).single
+        return self._functions[name]
+
+    def _table(self, full: Array, speed: Array) -> Array:
+        return self._function('table')(full, speed)
+
+    def _full(self, q: ArrayLike) -> Array:
+        """`positions`, found before for one pose."""
+        goal = self._array('q', q)
+        if goal.ndim == 1 and np.array_equal(goal, self._last[self._free]):
+            return self._last.copy()
+        return self.positions(goal)
+
+    def _call(self, name: str, q: ArrayLike, *others: ArrayLike) -> Array:
+        """Call a function of the closed pose; refuse what is singular."""
+        arrays = [self._array(what, x) for what, x in zip(('qd', 'qdd'), others, strict=False)]
+        goal = self._array('q', q)
+        full = self._full(goal)
+        result = self._function(name)(full, *arrays)
+        if not np.isfinite(result).all() and all(np.isfinite(x).all() for x in arrays):
+            raise ValueRangeError('pose', goal.tolist() if goal.ndim == 1 else 'of the batch',
+                                  'one away from singularities of the loops')
+        return result
 
     def _array(self, name: str, values: ArrayLike) -> Array:
         array = np.asarray(values, np.float64)
@@ -391,8 +433,3 @@ class ClosedLoopDynamics:
 
 def _times(matrix: Array, vector: Array) -> Array:
     return np.asarray((matrix @ vector[..., None])[..., 0])
-
-
-def _reduced(g: Array, mass: Array) -> Array:
-    return np.asarray(np.swapaxes(g, -1, -2) @ mass @ g)
-

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from robodyn_ros.description import Array
-from robodyn_ros.dynamics.catalogue import Catalogue, Pairs, Points
+from robodyn_ros.dynamics.catalogue import Catalogue, Points
 from robodyn_ros.dynamics.normal_equations import NormalEquations, accumulate
 from robodyn_ros.dynamics.operational_space import OperationalSpace, operational_space
 from robodyn_ros.errors import ShapeError, UnknownNameError, ValueRangeError
@@ -66,7 +66,7 @@ class Dynamics:
         self.model, self.joints = model, model.joints
         self.friction_width = friction_width
         self.threads = threads
-        self._catalogue = Catalogue(model, friction_width)
+        self.catalogue = Catalogue(model, friction_width)
         self._kernels: dict[Any, Kernel] = {}
 
     def __repr__(self) -> str:
@@ -76,7 +76,7 @@ class Dynamics:
     def kernel(self, name: str) -> Kernel:
         """Return the kernel of a term, for callers that want its address or operation count."""
         if name not in self._kernels:
-            self._kernels[name] = Kernel(self._catalogue.spec(name), self.threads)
+            self._kernels[name] = Kernel(self.catalogue.spec(name), self.threads)
         return self._kernels[name]
 
     def warm_up(self, *names: str) -> None:
@@ -225,7 +225,7 @@ class Dynamics:
     def _link_kernel(self, kind: str, link: str) -> Kernel:
         key = (kind, link)
         if key not in self._kernels:
-            spec = getattr(self._catalogue, f'{kind}_spec')(link)
+            spec = getattr(self.catalogue, f'{kind}_spec')(link)
             self._kernels[key] = Kernel(spec, self.threads)
         return self._kernels[key]
 
@@ -339,7 +339,7 @@ class Dynamics:
             raise ShapeError('columns', f'{list(chosen)[:10]}', f'numbers from 0 to {count - 1}')
         key = ('regressor', chosen)
         if key not in self._kernels:
-            self._kernels[key] = Kernel(self._catalogue.regressor_spec(chosen), self.threads)
+            self._kernels[key] = Kernel(self.catalogue.regressor_spec(chosen), self.threads)
         return self._kernels[key]
 
     def regressor_pullback(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike,
@@ -362,7 +362,7 @@ class Dynamics:
         """
         chosen = tuple(int(c) for c in columns)
         kernel = self._kernel_of(('regressor pullback', chosen),
-                                 lambda: self._catalogue.regressor_pullback_spec(chosen))
+                                 lambda: self.catalogue.regressor_pullback_spec(chosen))
         g = np.asarray(cotangent, np.float64)
         return np.asarray(kernel.general(q, qd, qdd, g.reshape(*g.shape[:-2], -1)))
 
@@ -370,22 +370,18 @@ class Dynamics:
                                   cotangent: ArrayLike) -> Array:
         """Gradient of ``cotangent . inverse_dynamics`` by q, qd and qdd; (3, n) or (N, 3, n)."""
         kernel = self._kernel_of('inverse dynamics pullback',
-                                 self._catalogue.inverse_dynamics_pullback_spec)
+                                 self.catalogue.inverse_dynamics_pullback_spec)
         return np.asarray(kernel.general(q, qd, qdd, cotangent))
 
     def points(self, q: ArrayLike, points: Points) -> Array:
         """Positions of points fixed to links, in the root frame; (k, 3) or (N, k, 3), m."""
-        kernel = self._kernel_of(('points', points), lambda: self._catalogue.points_spec(points))
+        kernel = self._kernel_of(('points', points), lambda: self.catalogue.points_spec(points))
         return np.asarray(kernel.general(q))
-
-    def cuts_kernel(self, pairs: Pairs) -> Kernel:
-        """Return the kernel of gaps between points that should coincide, see `Catalogue`."""
-        return self._kernel_of(('cuts', pairs), lambda: self._catalogue.cuts_spec(pairs))
 
     def points_pullback(self, q: ArrayLike, cotangent: ArrayLike, points: Points) -> Array:
         """Gradient of ``sum(cotangent * points)`` by q; shape (n,) or (N, n)."""
         kernel = self._kernel_of(('points pullback', points),
-                                 lambda: self._catalogue.points_pullback_spec(points))
+                                 lambda: self.catalogue.points_pullback_spec(points))
         g = np.asarray(cotangent, np.float64)
         return np.asarray(kernel.general(q, g.reshape(*g.shape[:-2], -1)))
 

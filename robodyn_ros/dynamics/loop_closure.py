@@ -1,0 +1,119 @@
+"""Loops as functions to trace: gaps, Newton's step, the motion that follows, reduced equations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from robodyn_ros.dynamics.catalogue import Catalogue
+from robodyn_ros.dynamics.forward_dynamics import solve_symmetric
+from robodyn_ros.dynamics.kinematics import link_drift, link_jacobian, link_pose
+from robodyn_ros.dynamics.tree import cross
+from robodyn_ros.kernels import Kernel, KernelSpec
+
+Pairs = tuple[tuple[tuple[str, tuple[float, ...]], tuple[str, tuple[float, ...]]], ...]
+
+
+class LoopClosure:
+    """The functions of one tree with some pairs of points held together.
+
+    Dependent joints are solved for by normal equations: pairs may bind more than they need to.
+
+    Parameters
+    ----------
+    catalogue : Catalogue
+        Of the tree.
+    pairs : tuple
+        Pairs of (link, point in its frame) that coincide.
+    free, bound : sequence of int
+        Places of the independent and of the dependent joints.
+    """
+
+    def __init__(self, catalogue: Catalogue, pairs: Pairs, free: Sequence[int],
+                 bound: Sequence[int]):
+        self._of, self._pairs = catalogue, pairs
+        self._free, self._bound = list(free), list(bound)
+
+    def kernel(self, name: str) -> Kernel:
+        """Return the kernel of one of the functions below."""
+        b, n, k, m = self._of.model.n, len(self._free), len(self._bound), 3 * len(self._pairs)
+        sizes, shape = {
+            'table': ((b, b), (m, b + 2)),
+            'newton': ((b,), (m + k,)),
+            'motion': ((b, n), (b, n + 2)),
+            'inverse_dynamics': ((b, n, n), (n,)),
+            'forward_dynamics': ((b, n, n), (n,)),
+            'terms': ((b, n), (n, n + 3)),
+        }[name]
+        function: Callable[..., Any] = getattr(self, name)
+        key = f'{self._of.fingerprint}|loops {name} {self._pairs} {self._free}'
+        arguments = ('q', 'qd', 'qdd')[:len(sizes)]
+        return Kernel(KernelSpec(key, arguments, sizes, shape, function))
+
+    def table(self, q: Any, qd: Any) -> Any:
+        """Of each pair: the gap, its derivative by q, and its second one while qdd = 0.
+
+        The gap is first minus second point, root axes.
+        """
+        return np.concatenate([
+            self._point(*first, q, qd) - self._point(*second, q, qd)
+            for first, second in self._pairs])
+
+    def _point(self, link: str, point: tuple[float, ...], q: Any, qd: Any) -> Any:
+        """Position, Jacobian and drift of a point of a link, as columns; shape (3, b + 2)."""
+        tree, frame = self._of.tree, self._of.model.link_frame(link)
+        pose = link_pose(tree, frame, q)
+        jacobian, drift = link_jacobian(tree, frame, q), link_drift(tree, frame, q, qd)
+        arm, turn = pose[:3, :3] @ np.array(point), jacobian[3:] @ qd
+        columns = [pose[:3, 3] + arm]
+        columns += [column[:3] + cross(column[3:], arm) for column in jacobian.T]
+        columns.append(drift[:3] + cross(drift[3:], arm) + cross(turn, cross(turn, arm)))
+        return np.array(columns, dtype=object).T
+
+    def _solve(self, jacobian: Any, right: Any) -> Any:
+        """Least squares of the dependent joints."""
+        j = jacobian[:, self._bound]
+        return solve_symmetric(j.T @ j, j.T @ right, range(len(self._bound)))
+
+    def newton(self, q: Any) -> Any:
+        """Gaps, and the step of the dependent joints that closes them to first order."""
+        table = self.table(q, np.zeros(len(q)))
+        return np.concatenate([table[:, 0], self._solve(table[:, 1:-1], table[:, 0])])
+
+    def motion(self, q: Any, qd: Any) -> Any:
+        """G, velocities and drift of all joints in a closed pose, as columns."""
+        b, n = len(q), len(qd)
+        still = self.table(q, np.zeros(b))[:, 1:-1]
+        matrix = np.zeros((b, n), dtype=object)
+        for k, place in enumerate(self._free):
+            matrix[place, k] = 1.0
+            matrix[self._bound, k] = -self._solve(still, still[:, place])
+        speed = matrix @ qd
+        moving = self.table(q, speed)
+        drift = np.zeros(b, dtype=object)
+        drift[self._bound] = -self._solve(moving[:, 1:-1], moving[:, -1])
+        return np.column_stack([matrix, speed, drift])
+
+    def inverse_dynamics(self, q: Any, qd: Any, qdd: Any) -> Any:
+        """Torques of the independent joints."""
+        motion = self.motion(q, qd)
+        g, speed, drift = motion[:, :-2], motion[:, -2], motion[:, -1]
+        return g.T @ self._of.inverse_dynamics(q, speed, g @ qdd + drift)
+
+    def terms(self, q: Any, qd: Any) -> Any:
+        """Reduced M, c, g and friction, as columns."""
+        motion = self.motion(q, qd)
+        g, speed, drift = motion[:, :-2], motion[:, -2], motion[:, -1]
+        mass = self._of.mass_matrix(q)
+        return np.column_stack([
+            g.T @ mass @ g, g.T @ (mass @ drift + self._of.coriolis(q, speed)),
+            g.T @ self._of.gravity(q), g.T @ self._of.friction(speed)])
+
+    def forward_dynamics(self, q: Any, qd: Any, tau: Any) -> Any:
+        """Independent accelerations under torques of the independent joints."""
+        motion = self.motion(q, qd)
+        g, speed, drift = motion[:, :-2], motion[:, -2], motion[:, -1]
+        bias = g.T @ self._of.inverse_dynamics(q, speed, drift)
+        return solve_symmetric(g.T @ self._of.mass_matrix(q) @ g, tau - bias, range(len(tau)))
