@@ -99,7 +99,7 @@ def uncertainty_of(observations: Observations, kept: tuple[int, ...], names: tup
     # the delay, by what of its column the other parameters cannot explain
     share = np.append(-plain @ information[:b, b], 1.0)
     strength = float(share @ information @ share)
-    doubt = float(share @ middle @ share) / max(strength, 1e-300) ** 2
+    doubt = max(float(share @ middle @ share), 0.0) / max(strength, 1e-300) ** 2
     before = 1 / (3 * min(segment.rate for segment in observations.segments) ** 2)
     delay = pull / max(strength, 1e-300) * before / (before + doubt)
     delay_variance = before * doubt / (before + doubt)
