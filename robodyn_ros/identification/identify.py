@@ -49,6 +49,7 @@ from robodyn_ros.identification.validation import Validation, validate_on
 from robodyn_ros.model import Model
 
 FOLDS = 3  # of the data, to choose the prior
+BIAS = 1e-4  # of the torque: what changes less is no bias
 METHODS = ('weighted', 'ordinary', 'huber')
 
 
@@ -497,9 +498,11 @@ def _remark(uncertainty: Uncertainty, base: BaseParameters, estimate: Estimate, 
     if np.nanmin(watson) < 1 or np.nanmax(watson) > 3:
         notes.append(f'Durbin-Watson from {np.nanmin(watson):.2f} to {np.nanmax(watson):.2f}: '
                      'residuals are correlated; standard deviations take that into account')
-    size = 1e-3 * np.abs(estimate.values) / np.maximum(uncertainty.deviation, 1e-300)
-    biased = [name for name, value, least in zip(base.names, bias, size, strict=True)
-              if abs(value) > max(2.0, least)]
+    # a bias counts where it is seen in the torques, too
+    felt = np.linalg.norm(estimate.factor, axis=0) * uncertainty.deviation * np.abs(bias)
+    seen = felt > BIAS * np.linalg.norm(estimate.factor @ estimate.values)
+    biased = [name for name, value, there in zip(base.names, bias, seen, strict=True)
+              if abs(value) > 2 and there]
     if biased:
         notes.append('noise in the motion has biased (against instrumental variables): '
                      + ', '.join(biased[:8]) + (', ...' if len(biased) > 8 else ''))
