@@ -166,3 +166,71 @@ def test_what_cannot_be_is_named():
                                       'points': [[5.0, 0, 0], [0.3, 0, 0]]}]}, 'leaves .* m')):
         with pytest.raises(rd.RobodynError, match=match):
             rd.ClosedLoopDynamics(model, loops | change)
+
+
+MJCF = """
+<mujoco><worldbody>
+  <body name="link1"><joint name="joint1" axis="0 -1 0"/><geom size="0.1"/>
+    <body name="link4" pos="0.4 0 0"><joint name="joint4" axis="0 -1 0"/><geom size="0.1"/></body>
+  </body>
+  <body name="link2"><joint name="joint2" axis="0 -1 0"/><geom size="0.1"/>
+    <body name="link3" pos="0.3 0 0"><joint name="joint3" axis="0 -1 0"/><geom size="0.1"/></body>
+  </body></worldbody>
+  <equality><connect body1="link3" body2="link4" anchor="0.4 0 0"/></equality>
+</mujoco>"""
+
+
+def test_loops_of_a_mujoco_model(tmp_path, rng):
+    """The two anchors coincide in the model's own zero pose: 0.7 m out on both ways."""
+    (tmp_path / 'arm.xml').write_text(MJCF)
+    path = tmp_path / 'loops.yaml'
+    path.write_text('independent: [joint1, joint2]\nmjcf: arm.xml\n'
+                    'start: {joint1: 0.3, joint2: 1.6, joint3: -1.3, joint4: 1.3}\n')
+    model = rd.load_model(URDF)
+    from_mujoco, ours = rd.ClosedLoopDynamics(model, path), rd.ClosedLoopDynamics(model, LOOPS)
+    q = np.array([0.4, 1.5])
+    np.testing.assert_allclose(from_mujoco.mass_matrix(q), ours.mass_matrix(q), atol=1e-12)
+    for text, match in ((MJCF.replace('connect', 'weld').replace('anchor="0.4 0 0"', ''),
+                         'mjEQ_WELD'), ('<mujoco', 'says no loops')):
+        (tmp_path / 'arm.xml').write_text(text)
+        with pytest.raises(rd.RobodynError, match=match):
+            rd.ClosedLoopDynamics(model, path)
+
+
+def test_hinges_and_welds_are_points_as_well(rng):
+    """Shared axes change nothing about a plane linkage; a weld takes away its last freedom."""
+    model = rd.load_model(URDF)
+    loops = yaml.safe_load(LOOPS.read_text())
+    axes = {'axes': [[0, 1, 0], [0, 2, 0]]}
+    hinged = loops | {'cuts': [loops['cuts'][0] | axes]}
+    plain, other = (rd.ClosedLoopDynamics(model, one) for one in (loops, hinged))
+    q, qd, qdd = np.array([0.4, 1.5]), rng.normal(size=2), rng.normal(size=2)
+    np.testing.assert_allclose(other.inverse_dynamics(q, qd, qdd),
+                               plain.inverse_dynamics(q, qd, qdd), atol=1e-9)
+    force, wide = (d.constraint_forces(q, qd, qdd)[0] for d in (plain, other))
+    np.testing.assert_allclose(wide[:3], force[:3], atol=1e-9)
+    welded = {'independent': ['joint1', 'joint2'], 'cuts': [{'links': ['link3', 'link4'],
+                                                             'frames': True}]}
+    with pytest.raises(rd.RobodynError, match='leaves|bind 3 of 4'):
+        rd.ClosedLoopDynamics(model, welded, start=[0.3, 1.6, -1.3, 1.3])
+
+
+def test_batches_are_single_states(rng):
+    closed = rd.ClosedLoopDynamics(rd.load_model(URDF), LOOPS)
+    q = np.array([0.3, 1.6]) + 0.4 * rng.uniform(-1, 1, (200, 2))
+    qd, qdd = rng.normal(size=(2, 200, 2))
+    for name in ('inverse_dynamics', 'forward_dynamics', 'regressor', 'constraint_forces'):
+        batch = getattr(closed, name)(q, qd, qdd)
+        rows = [getattr(closed, name)(*row) for row in zip(q, qd, qdd, strict=True)]
+        np.testing.assert_allclose(batch, rows, atol=1e-9)
+    terms = closed.terms(q, qd)
+    skew = np.array([closed.coriolis_matrix(a, b) @ b for a, b in zip(q, qd, strict=True)])
+    np.testing.assert_allclose(terms.coriolis, skew, atol=1e-9)
+    reach = closed.reachable(np.array([[0.3, 1.6], [0.3, 0.3 + 1e-9], [0.4, 1.5]]))
+    assert reach[0] and reach[2]
+    # dM/dt - 2 C is skew
+    h = 1e-6
+    for a, b in zip(q[:5], qd[:5], strict=True):
+        slope = (closed.mass_matrix(a + h * b) - closed.mass_matrix(a - h * b)) / (2 * h)
+        matrix = slope - 2 * closed.coriolis_matrix(a, b)
+        np.testing.assert_allclose(matrix, -matrix.T, atol=1e-6)

@@ -5,6 +5,7 @@ import pytest
 from synthetic import LWR4, fourier_motion
 
 import robodyn_ros as rd
+from robodyn_ros.cli import main
 from robodyn_ros.simulation import Sensors, Simulation
 
 URDF = LWR4.parent / 'palletiser.urdf.xacro'
@@ -44,10 +45,34 @@ def simulate(closed, seed, seconds=20.0, rate=500):
     return rd.Log(t, q, tau, joint_names=closed.joint_names, source=f'simulated {seed}')
 
 
-def test_identified_from_simulated_data(nominal):
+@pytest.fixture(scope='module')
+def logs(nominal):
+    """Two motions."""
+    return [simulate(nominal, seed) for seed in (1, 2)]
+
+
+def test_the_command_takes_loops(logs, tmp_path, capsys):
+    for k, log in enumerate(logs):
+        np.savez(tmp_path / f'{k}.npz', time=log.t, position=log.q, torque=log.tau)
+    loops = ['--loops', str(LOOPS)]
+    assert main(['identify', str(tmp_path / '0.npz'), '--validate', str(tmp_path / '1.npz'),
+                 '--urdf', str(URDF), *loops, '--slow', '0.05', '--friction', 'coulomb',
+                 '-o', str(tmp_path / 'out')]) == 0
+    assert (tmp_path / 'out/report.html').stat().st_size > 1e6
+    found = rd.load_model(tmp_path / 'out/identified.urdf',
+                          motors=tmp_path / 'out/motors.yaml')
+    arm = rd.ClosedLoopDynamics(found, LOOPS)
+    q, qd = np.zeros(4), np.full(4, 0.5)
+    assert (arm.friction(qd, q)[:3] > 10).all()  # of the passive joints, too
+    capsys.readouterr()
+    assert main(['parameters', str(URDF), *loops]) == 0
+    assert '41 base parameters' in capsys.readouterr().out
+
+
+def test_identified_from_simulated_data(nominal, logs):
     """Nominal off by tens of percents; on a motion of its own the identified arm is within 1 %."""
-    result = rd.identify(nominal, simulate(nominal, 1), slow=0.05)
-    proof = rd.validate(result, simulate(nominal, 2))
+    result = rd.identify(nominal, logs[0], slow=0.05, friction='coulomb')
+    proof = rd.validate(result, logs[1])
     print(proof.nominal, proof.relative_error, proof.relative_error_filtered)
     assert result.base_.count == 41
     assert (proof.relative_error_filtered < 0.01).all()

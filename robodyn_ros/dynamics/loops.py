@@ -14,7 +14,7 @@ from robodyn_ros.description import Array
 from robodyn_ros.errors import DescriptionError
 
 APART = 0.1  # m between the points by which axes or frames are held together
-KEYS = ('independent', 'cuts', 'start')
+KEYS = ('independent', 'cuts', 'mjcf', 'start')
 CUT_KEYS = ('links', 'points', 'axes', 'frames')
 
 
@@ -63,7 +63,10 @@ def read_loops(source: str | Path | Mapping[str, Any]) -> Loops:
         points: [[0.4, 0, 0], [0.3, 0, 0]]     # in the links' frames, m; default: their origins
         axes: [[0, 0, 1], [0, 0, 1]]           # a shared axis through them
       - {links: [link5, link6], frames: true}  # the links' frames coincide
+    mjcf: arm.xml                              # and every <connect> of this MuJoCo model
     ```
+
+    A path is relative to the YAML file; bodies of the MuJoCo model are links of the same name.
 
     Raises
     ------
@@ -77,15 +80,41 @@ def read_loops(source: str | Path | Mapping[str, Any]) -> Loops:
         if not isinstance(content, Mapping):
             raise TypeError('no mapping')
         _only(content, KEYS)
-        cuts = tuple(_cut(entry) for entry in content['cuts'])
+        cuts = tuple(_cut(entry) for entry in content.get('cuts', ()))
+        if 'mjcf' in content:
+            folder = Path() if isinstance(source, Mapping) else Path(source).expanduser().parent
+            cuts += connects_of(folder / str(content['mjcf']))
         if not cuts:
             raise ValueError('no cut')
         start = {str(name): float(value) for name, value in content.get('start', {}).items()}
         return Loops(cuts, tuple(str(name) for name in content['independent']), start)
     except (OSError, yaml.YAMLError, KeyError, TypeError, ValueError, AttributeError) as error:
         raise DescriptionError(f'says no loops: {type(error).__name__}: {error}', element=label,
-                               valid="'independent' with joints, 'cuts' with 'links' and 'points'"
-                               ) from None
+                               valid="'independent' with joints, 'cuts' with 'links' "
+                               "and 'points', or 'mjcf'") from None
+
+
+def connects_of(path: Path) -> tuple[Cut, ...]:
+    """Return the ``connect`` constraints of a MuJoCo model, MJCF.
+
+    Raises
+    ------
+    ValueError
+        It cannot be read, or holds bodies together in another way.
+    """
+    import mujoco
+
+    model = mujoco.MjModel.from_xml_path(str(path))
+    cuts = []
+    for k in range(model.neq):
+        kind = mujoco.mjtEq(model.eq_type[k])
+        if kind == mujoco.mjtEq.mjEQ_JOINT:
+            continue  # a joint that follows another: URDF's mimic
+        if kind != mujoco.mjtEq.mjEQ_CONNECT or model.eq_objtype[k] != mujoco.mjtObj.mjOBJ_BODY:
+            raise ValueError(f'{path} has a constraint {kind.name}; valid: connect of bodies')
+        links = (model.body(model.eq_obj1id[k]).name, model.body(model.eq_obj2id[k]).name)
+        cuts.append(Cut(links, model.eq_data[k, :6].reshape(1, 2, 3).copy()))
+    return tuple(cuts)
 
 
 def _cut(entry: Mapping[str, Any]) -> Cut:
