@@ -99,6 +99,8 @@ def test_a_parallelogram_is_controlled_in_its_independent_joints(world):
         np.testing.assert_allclose(np.reshape(last.mass_matrix, (4, 4)), want.mass_matrix,
                                    atol=1e-6)
         assert 10 < np.hypot(force.x, force.z) < 1e4  # the rod carries
+        world.wait(lambda: 0.1 < float(world.diagnostics['dynamics'].get(
+            'loop_singularity', 0)) <= 1, 'the distance to a singularity')
 
 
 def test_elastic_feedforward_moves_the_tip_three_times_better(world):

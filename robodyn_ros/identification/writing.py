@@ -13,7 +13,7 @@ from lxml import etree
 from robodyn_ros.description import Array, Inertial
 from robodyn_ros.errors import IdentificationError
 from robodyn_ros.identification.consistency import consistent_bodies
-from robodyn_ros.identification.identify import Result, consistent, settings_mapping
+from robodyn_ros.identification.result import Result, consistent, settings_mapping
 from robodyn_ros.identification.validation import Validation
 from robodyn_ros.model import Model
 from robodyn_ros.repair import inertial_element

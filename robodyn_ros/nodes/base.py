@@ -83,6 +83,10 @@ class DynamicsNode(LifecycleNode):
         """Take changed parameters; return why not, or None."""
         return None
 
+    def more_diagnostics(self) -> dict[str, Any]:
+        """Return values of the node's own for /diagnostics."""
+        return {}
+
     def level(self) -> tuple[bytes, str]:
         """Diagnostic level and message."""
         if self.keeper.running is None:
@@ -197,6 +201,7 @@ class DynamicsNode(LifecycleNode):
             'verdict': self.verdict.verdict if self.verdict else '',
             'doubts': '; '.join(f'{doubt.where}: {doubt.text}' for doubt in
                                 (self.verdict.doubts if self.verdict else ())),
+            **self.more_diagnostics(),
             **self.counts,
         }
         status = DiagnosticStatus(level=level, name=self.get_fully_qualified_name(), message=text,

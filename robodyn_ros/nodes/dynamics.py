@@ -49,6 +49,7 @@ class Outputs:
         model, n = running.model, running.joints.n
         self.running, self.reader = running, StateReader(running.joints)
         names = list(running.joints.joint_names)
+        self.position: Any = None  # of the last state
         self.vectors, self.views = {}, {}
         for term in ('gravity', 'coriolis', 'friction'):
             message = JointState(name=names, effort=[0.0] * n)
@@ -121,6 +122,18 @@ class DynamicsPublisher(DynamicsNode):
         self._offer_constraint_forces(running)
         self._outputs = Outputs(running, root)
 
+    def more_diagnostics(self) -> dict[str, Any]:
+        """Return how far closed loops are from a singularity: 1 far, 0 there."""
+        outputs = self._outputs
+        if outputs is None or outputs.position is None or not isinstance(
+                outputs.running.dynamics, ClosedLoopDynamics):
+            return {}
+        try:
+            distance = outputs.running.dynamics.singularity(outputs.position)
+        except RobodynError:
+            return {'loop_singularity': 'the loops do not close'}
+        return {'loop_singularity': f'{distance:.3g}'}
+
     def _offer_constraint_forces(self, running: Running) -> None:
         if not self.get_parameter('publish_constraint_forces').value:
             return
@@ -144,6 +157,7 @@ class DynamicsPublisher(DynamicsNode):
             self.warn(error.kind, f'joint_states: {error}')
             return
         self.counts['states'] += 1
+        outputs.position = q
         try:
             if wanted:
                 self._publish(outputs, wanted, message.header, q, qd, effort)

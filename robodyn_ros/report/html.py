@@ -15,7 +15,7 @@ from plotly.offline import get_plotlyjs
 
 from robodyn_ros import __version__
 from robodyn_ros.identification import Result, Validation
-from robodyn_ros.identification.identify import settings_mapping
+from robodyn_ros.identification.result import settings_mapping
 from robodyn_ros.identification.writing import inertial_of, plain
 from robodyn_ros.report import charts
 
