@@ -30,7 +30,8 @@ def test_launch_files_describe_one_node(name):
     nodes = [entity for entity in description.entities if isinstance(entity, Node)]
     assert len(nodes) == 1
     arguments = {a.name for a in description.get_launch_arguments()}
-    assert arguments - {'trajectory_topic'} == {'urdf', 'motors', 'config', 'namespace'}
+    assert arguments - {'trajectory_topic'} == {'urdf', 'motors', 'loops', 'config',
+                                               'namespace'}
 
 
 @pytest.mark.parametrize('name', EXAMPLES)

@@ -21,11 +21,14 @@ def launch_node(name: str, remappings: Sequence[tuple[Any, Any]] = ()) -> Launch
     return LaunchDescription([
         DeclareLaunchArgument('urdf', description='URDF or xacro file of the robot'),
         DeclareLaunchArgument('motors', default_value='', description='YAML with motor data'),
+        DeclareLaunchArgument('loops', default_value='',
+                              description='YAML that closes the tree to loops'),
         DeclareLaunchArgument('config', default_value=config, description='YAML of parameters'),
         DeclareLaunchArgument('namespace', default_value='', description='namespace of the node'),
         Node(package='robodyn_ros', executable=name, name=name, output='screen',
              namespace=LaunchConfiguration('namespace'), remappings=list(remappings),
              parameters=[LaunchConfiguration('config'), {
                  'robot_description': description,
-                 'motors_file': LaunchConfiguration('motors')}]),
+                 'motors_file': LaunchConfiguration('motors'),
+                 'loops_file': LaunchConfiguration('loops')}]),
     ])
