@@ -125,6 +125,8 @@ def parameters_of(result: Result, validation: Validation | None = None) -> dict[
                    'expression': base.expressions[k]}
             for k, name in enumerate(base.names)},
         'condition': u.condition,
+        'torques_older_than_positions': {'value': u.delay,
+                                         'standard_deviation': u.delay_deviation},  # s
         'durbin_watson': [None if np.isnan(x) else float(x) for x in u.durbin_watson],
         'consistent_parameters': {name: float(value) for name, value in zip(
             result.linear.names, result.consistent_, strict=True)},
