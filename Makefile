@@ -7,8 +7,8 @@ RUN := $(if $(ROS_DISTRO),source install/local_setup.bash &&)
 demo: venv
 	$(RUN) .venv/bin/robodyn demo $(ARGS)
 
-# what computes runs on all cores; what keeps time with real nodes runs alone, after it
-NODES := $(wildcard test/test_node_*.py) test/test_closed_loop.py test/test_cli.py
+# what computes, or runs in lock-step, uses all cores; what keeps time with real nodes runs alone, after it
+NODES := $(wildcard test/test_node_*.py) test/test_real_time.py test/test_cli.py
 
 test: check
 ifdef ARGS

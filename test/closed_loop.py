@@ -96,7 +96,7 @@ class ClosedLoop:
         stamp = self.states[-1].header.stamp
         return stamp.sec * 10**9 + stamp.nanosec
 
-    def until(self, seconds, timeout=60.0):
+    def until(self, seconds, timeout=300.0):
         """Wait until the simulated time."""
         self.world.wait(lambda: self.states and self.now() >= seconds * 1e9,
                         f'{seconds} s of simulated time', timeout)

@@ -24,6 +24,7 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 from robodyn_ros.nodes.fast_path import FastSubscriptions
 
 WORLDS = itertools.count(os.getpid())
+WORKER = int(os.environ.get('PYTEST_XDIST_WORKER', 'gw0')[2:]) % 2  # they share no domain
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 
 
@@ -35,7 +36,7 @@ class World:
     """One rclpy node of the test, in a domain that it shares with the processes it starts."""
 
     def __init__(self):
-        os.environ['ROS_DOMAIN_ID'] = str(1 + next(WORLDS) % 99)
+        os.environ['ROS_DOMAIN_ID'] = str(1 + 49 * WORKER + next(WORLDS) % 49)
         self.context = rclpy.Context()
         rclpy.init(context=self.context)
         self.node = rclpy.create_node('test', context=self.context)

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import cache
 
 import numpy as np
 import pytest
@@ -157,15 +158,20 @@ class Relay:
         return [message]
 
 
+@cache
+def found():
+    """The excitation of the 2R arm."""
+    return rd.optimise_excitation(PLANAR, rd.Limits(torque_margin=0.2), period=4.0, harmonics=3,
+                                  periods=1, budget=2.0, starts=1)
+
+
 class Planar:
     """A 2R arm in its closed loop, and the server beside it; its states pass a relay."""
 
     def __init__(self, world, root):
         root.mkdir()
         self.world, self.root, self.relay = world, root, Relay()
-        found = rd.optimise_excitation(PLANAR, rd.Limits(torque_margin=0.2), period=4.0,
-                                       harmonics=3, periods=1, budget=2.0, starts=1)
-        (root / EXCITATION).write_text(found.to_yaml())
+        (root / EXCITATION).write_text(found().to_yaml())
         truth = root / 'truth.yaml'
         truth.write_text('links: {link1: {mass: 1.3}, link2: {mass: 1.2}}')
         self.loop = ClosedLoop(
