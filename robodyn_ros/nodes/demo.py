@@ -38,7 +38,8 @@ from robodyn_ros.nodes.stamps import nanoseconds, set_nanoseconds
 from robodyn_ros.nodes.trajectories import joint_trajectory
 
 RATE = 500.0  # Hz of the simulator, and so of the loop
-LAWS = {'pd': 'PD alone', 'feedforward_pd': 'feed-forward + PD'}
+# gravity where the arm is: soft gains alone do not hold an arm that stands upright for long
+LAWS = {'pd': 'PD alone', 'feedforward_gravity': 'feed-forward + PD'}
 TOLERANCE = 1e-9  # of the terms against the core, relative to the largest of its kind
 TERMS = ('gravity', 'coriolis', 'friction', 'mass_matrix')
 HEARD = {'/joint_states': JointState, '/feedforward/torque': JointState,
