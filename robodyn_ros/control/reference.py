@@ -84,13 +84,13 @@ class Reference:
         h = self.times[i + 1] - self.times[i]
         s = (time - self.times[i]) / h
         s2, s3, s4 = s * s, s**3, s**4
-        powers = np.array([
+        powers = [
             [1.0, s, s2, s3, s4, s4 * s],
             [0.0, 1 / h, 2 * s / h, 3 * s2 / h, 4 * s3 / h, 5 * s4 / h],
             [0.0, 0.0, 2 / h**2, 6 * s / h**2, 12 * s2 / h**2, 20 * s3 / h**2],
             [0.0, 0.0, 0.0, 6 / h**3, 24 * s / h**3, 60 * s2 / h**3],
-            [0.0, 0.0, 0.0, 0.0, 24 / h**4, 120 * s / h**4]])
-        return np.asarray(powers[:order + 1] @ self._coefficients[:, i])
+            [0.0, 0.0, 0.0, 0.0, 24 / h**4, 120 * s / h**4]]
+        return np.asarray(np.array(powers[:order + 1]) @ self._coefficients[:, i])
 
 
 def _quintic(p0: Array, v0: Array, a0: Array, p1: Array, v1: Array, a1: Array) -> Array:

@@ -186,8 +186,7 @@ class ClosedLoopDynamics:
         q, qd : array-like, shape (n,) or (N, n)
             Of the independent joints.
         """
-        table = self._call('motion', q, qd)
-        full = self._full(q)
+        full, table = self._at('motion', q, qd)
         return FullMotion(full, *(np.ascontiguousarray(part) for part in (
             table[..., -2], table[..., :-2], table[..., -1])))
 
@@ -217,7 +216,7 @@ class ClosedLoopDynamics:
 
     def terms(self, q: ArrayLike, qd: ArrayLike) -> Terms:
         """Return reduced M, C qd, g and friction."""
-        table, n = self._call('terms', q, qd), self.n
+        (_, table), n = self._at('terms', q, qd), self.n
         return Terms(table[..., :n], table[..., n], table[..., n + 1], table[..., n + 2])
 
     def mass_matrix(self, q: ArrayLike) -> Array:
@@ -258,11 +257,11 @@ class ClosedLoopDynamics:
 
     def inverse_dynamics(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike) -> Array:
         """Return the torques of the independent joints, shape of q; friction of all counts."""
-        return self._call('inverse_dynamics', q, qd, qdd)
+        return self._at('inverse_dynamics', q, qd, qdd)[1]
 
     def forward_dynamics(self, q: ArrayLike, qd: ArrayLike, torque: ArrayLike) -> Array:
         """Return the independent accelerations, shape of q, under torques on these joints."""
-        return self._call('forward_dynamics', q, qd, torque)
+        return self._at('forward_dynamics', q, qd, torque)[1]
 
     def constraint_forces(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike) -> Array:
         """Return force (N) and moment (N m) at each cut on its second link, shape (cuts, 6).
@@ -412,8 +411,8 @@ class ClosedLoopDynamics:
             return self._last.copy()
         return self.positions(goal)
 
-    def _call(self, name: str, q: ArrayLike, *others: ArrayLike) -> Array:
-        """Call a function of the closed pose; refuse what is singular."""
+    def _at(self, name: str, q: ArrayLike, *others: ArrayLike) -> tuple[Array, Array]:
+        """Return the closed pose, and a function of it; refuse what is singular."""
         arrays = [self._array(what, x) for what, x in zip(('qd', 'qdd'), others, strict=False)]
         goal = self._array('q', q)
         full = self._full(goal)
@@ -421,7 +420,7 @@ class ClosedLoopDynamics:
         if not np.isfinite(result).all() and all(np.isfinite(x).all() for x in arrays):
             raise ValueRangeError('pose', goal.tolist() if goal.ndim == 1 else 'of the batch',
                                   'one away from singularities of the loops')
-        return result
+        return full, result
 
     def _array(self, name: str, values: ArrayLike) -> Array:
         array = np.asarray(values, np.float64)

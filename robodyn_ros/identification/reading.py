@@ -84,7 +84,7 @@ class LogFormat:
         return cls(**values)
 
 
-def read_log(path: str | Path, robot: Model | ClosedLoopDynamics,
+def read_log(path: str | Path, model: Model | ClosedLoopDynamics,
              format: LogFormat | Mapping[str, Any] | str | Path | None = None) -> Log:
     """Read a measured log.
 
@@ -92,8 +92,8 @@ def read_log(path: str | Path, robot: Model | ClosedLoopDynamics,
     ----------
     path : str or Path
         A bag (folder, ``.db3`` or ``.mcap``), ``.csv`` or ``.npz`` file.
-    robot : Model or ClosedLoopDynamics
-        That was logged; with loops, columns without names are of the independent joints.
+    model : Model or ClosedLoopDynamics
+        The robot that was logged; with loops, columns without names are of the independent joints.
     format : LogFormat, mapping or path of a YAML file, optional
         What is not as usual.
 
@@ -106,9 +106,9 @@ def read_log(path: str | Path, robot: Model | ClosedLoopDynamics,
     if isinstance(format, (str, Path)):
         format = read_format(Path(format))
     form = format if isinstance(format, LogFormat) else LogFormat.from_mapping(format or {})
-    model = robot if isinstance(robot, Model) else robot.model
-    if not isinstance(robot, Model) and not form.joints:
-        form = replace(form, joints=robot.joint_names)
+    if isinstance(model, ClosedLoopDynamics):
+        form = replace(form, joints=form.joints or model.joint_names)
+        model = model.model
     if not path.exists():
         raise LogError('does not exist', source=str(path), valid='a bag, .csv or .npz file')
     if path.is_dir() or path.suffix in _BAG_SUFFIXES:

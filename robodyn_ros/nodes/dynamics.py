@@ -50,6 +50,7 @@ class Outputs:
         self.running, self.reader = running, StateReader(running.joints)
         names = list(running.joints.joint_names)
         self.position: Any = None  # of the last state
+        self.cuts = cut_names(running.dynamics)
         self.vectors, self.views = {}, {}
         for term in ('gravity', 'coriolis', 'friction'):
             message = JointState(name=names, effort=[0.0] * n)
@@ -119,8 +120,9 @@ class DynamicsPublisher(DynamicsNode):
         children = {joint.child for joint in running.model.description.joints}
         root = next(link.name for link in running.model.description.links
                     if link.name not in children)
-        self._offer_constraint_forces(running)
-        self._outputs = Outputs(running, root)
+        outputs = Outputs(running, root)
+        self._offer_constraint_forces(outputs.cuts)
+        self._outputs = outputs
 
     def more_diagnostics(self) -> dict[str, Any]:
         """Return how far closed loops are from a singularity: 1 far, 0 there."""
@@ -134,10 +136,10 @@ class DynamicsPublisher(DynamicsNode):
             return {'loop_singularity': 'the loops do not close'}
         return {'loop_singularity': f'{distance:.3g}'}
 
-    def _offer_constraint_forces(self, running: Running) -> None:
+    def _offer_constraint_forces(self, cuts: list[str]) -> None:
         if not self.get_parameter('publish_constraint_forces').value:
             return
-        for name in cut_names(running.dynamics):
+        for name in cuts:
             if name not in self._publishers_of:
                 self._publishers_of[name] = self.keep(
                     self.create_publisher, self.destroy_publisher, WrenchStamped, f'~/{name}', 10)
@@ -195,13 +197,11 @@ class DynamicsPublisher(DynamicsNode):
         if 'coriolis_matrix' in wanted and self.get_parameter('publish_coriolis_matrix').value:
             views['coriolis_matrix'][:] = dynamics.coriolis_matrix(q, qd).ravel()
             self._publishers_of['coriolis_matrix'].publish(outputs.coriolis_matrix)
-        forces = [name for name in cut_names(dynamics) if name in wanted]
-        if 'base_wrench' in wanted or forces:
-            self._publish_wrenches(outputs, header, q, qd, effort, forces,
-                                   'base_wrench' in wanted)
+        if not wanted.isdisjoint(('base_wrench', *outputs.cuts)):
+            self._publish_wrenches(outputs, wanted, header, q, qd, effort)
 
-    def _publish_wrenches(self, outputs: Outputs, header: Any, q: Any, qd: Any, effort: Any,
-                          forces: list[str], base: bool) -> None:
+    def _publish_wrenches(self, outputs: Outputs, wanted: set[str], header: Any, q: Any, qd: Any,
+                          effort: Any) -> None:
         dynamics = outputs.running.dynamics
         qdd = np.zeros_like(q)
         if self.get_parameter('base_wrench_acceleration').value == 'effort':
@@ -209,12 +209,14 @@ class DynamicsPublisher(DynamicsNode):
                 self.warn('no_effort', 'wrenches need the efforts of joint_states')
                 return
             qdd = dynamics.forward_dynamics(q, qd, effort)
-        wrenches = {'base_wrench': dynamics.base_wrench(q, qd, qdd)} if base else {}
-        if forces and isinstance(dynamics, ClosedLoopDynamics):
-            wrenches |= dict(zip(cut_names(dynamics), dynamics.constraint_forces(q, qd, qdd),
-                                 strict=True))
-        for topic, wrench in wrenches.items():
-            self._publish_wrench(topic, outputs.wrench, header, wrench)
+        if 'base_wrench' in wanted:
+            self._publish_wrench('base_wrench', outputs.wrench, header,
+                                 dynamics.base_wrench(q, qd, qdd))
+        if isinstance(dynamics, ClosedLoopDynamics) and not wanted.isdisjoint(outputs.cuts):
+            forces = dynamics.constraint_forces(q, qd, qdd)
+            for topic, force in zip(outputs.cuts, forces, strict=True):
+                if topic in wanted:
+                    self._publish_wrench(topic, outputs.wrench, header, force)
 
     def _publish_wrench(self, topic: str, message: WrenchStamped, header: Any,
                         wrench: Any) -> None:

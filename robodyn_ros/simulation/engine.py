@@ -126,7 +126,6 @@ class Simulation:
         if self.sensors.delay < 0 or not 0 <= self.sensors.dropped < 1:
             raise ValueRangeError('delay, dropped', (self.sensors.delay, self.sensors.dropped),
                                   'a delay >= 0 s, a probability below 1')
-        self._links = Dynamics(self.true_model)
         self._limits = self.joints.effort_limit if limit_efforts else np.full(
             self.n, np.inf)
         self._engine = self._compile(text, timestep, np.asarray(gravity, np.float64))
@@ -193,7 +192,7 @@ class Simulation:
         self._mujoco.mj_resetData(self._engine, self._state)
         self._state.qpos[self._motor_q], self._state.qvel[self._motor_v] = start, speed
         if self._elastic:  # at rest the springs carry the links
-            weight = self._links.gravity(start)
+            weight = Dynamics(self.true_model).gravity(start)
             lead = [weight[k] / self._elastic[name][0] if name in self._elastic else 0.0
                     for k, name in enumerate(self.joint_names)]
             self._state.qpos[self._motor_q] += lead
