@@ -201,7 +201,7 @@ class Eye:
                 self.problem = self.problem or (
                     f'the stamps of joint_states jumped by {(stamp - last.stamp) * 1e-9:.3f} s')
         try:
-            q, qd, tau = self._read(message)
+            q, qd, tau = self._reader.read_on(message, self._on_jump)
         except StateError:
             self.refused += 1
             return
@@ -212,14 +212,8 @@ class Eye:
             self.latest = Sample(stamp, q, qd, tau, time.monotonic())
             self._samples.append(self.latest)
 
-    def _read(self, message: JointState) -> tuple[Array, Array | None, Array | None]:
-        try:
-            return self._reader.read(message)
-        except StateError as error:
-            if error.kind != 'time_jump':
-                raise
-            self.problem = self.problem or f'joint_states: {error}'
-            return self._reader.read(message)  # the first one of the new time
+    def _on_jump(self, error: StateError) -> None:
+        self.problem = self.problem or f'joint_states: {error}'
 
     def on_motor_state(self, raw: bytes) -> None:
         """Take a serialised state with the motors' torques as its efforts."""

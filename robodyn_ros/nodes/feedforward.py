@@ -329,7 +329,7 @@ class Feedforward(DynamicsNode):
         if loop is None or loop.tuning is None or not self.active:
             return
         try:
-            q, qd, _ = self._read(loop.reader, message)
+            q, qd, _ = loop.reader.read_on(message, self._on_jump)
         except StateError as error:
             self.warn(error.kind, f'joint_states: {error}')
             return
@@ -348,17 +348,11 @@ class Feedforward(DynamicsNode):
             self._state = State(q, qd, stamp, time.monotonic())
             self._control(loop, self._state, 0.0)
 
-    def _read(self, reader: StateReader, message: JointState) -> Any:
-        try:
-            return reader.read(message)
-        except StateError as error:
-            if error.kind != 'time_jump':
-                raise
-            with self._lock:
-                self._stop_playing('the stamps of joint_states jumped back')
-                self._supervisor.restart()
-            self.warn(error.kind, f'joint_states: {error}')
-            return reader.read(message)  # the first one of the new time
+    def _on_jump(self, error: StateError) -> None:
+        with self._lock:
+            self._stop_playing('the stamps of joint_states jumped back')
+            self._supervisor.restart()
+        self.warn(error.kind, f'joint_states: {error}')
 
     def _watch(self, tuning: Tuning) -> None:
         """Answer in place of the states that stay out."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -56,6 +57,17 @@ class StateReader:
             raise StateError('wrong_length', f'position has 0 numbers for {count} names')
         return (position, self._take(message.velocity, count, 'velocity'),
                 self._take(message.effort, count, 'effort', finite=False))
+
+    def read_on(self, message: Any, on_jump: Callable[[StateError], None],
+                ) -> tuple[Array, Array | None, Array | None]:
+        """`read`, which goes on after stamps that jump back, once ``on_jump`` was told."""
+        try:
+            return self.read(message)
+        except StateError as error:
+            if error.kind != 'time_jump':
+                raise
+            on_jump(error)
+            return self.read(message)  # the first one of the new time
 
     def _learn(self, names: list[str]) -> None:
         missing = [name for name in self._names if name not in names]
