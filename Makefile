@@ -8,14 +8,14 @@ demo: venv
 	$(RUN) .venv/bin/robodyn demo $(ARGS)
 
 # what computes, or runs in lock-step, uses all cores; what keeps time with real nodes runs alone, after it
-NODES := $(wildcard test/test_node_*.py) test/test_real_time.py test/test_cli.py
+TIMED := $(patsubst %,test/test_%.py,node_dynamics node_feedforward node_simulator real_time cli)
 
 test: check
 ifdef ARGS
 	$(RUN) .venv/bin/python -m pytest $(ARGS)
 else
-	$(RUN) OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 .venv/bin/python -m pytest -n auto $(NODES:%=--ignore=%)
-	$(RUN) .venv/bin/python -m pytest $(NODES)
+	$(RUN) OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 .venv/bin/python -m pytest -n auto $(TIMED:%=--ignore=%)
+	$(RUN) .venv/bin/python -m pytest $(TIMED)
 endif
 
 check: venv

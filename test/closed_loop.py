@@ -10,7 +10,7 @@ from trajectory_msgs.msg import JointTrajectory
 import robodyn_ros as rd
 from robodyn_ros.control import Reference
 from robodyn_ros.excitation import sample_motion as fast_motion
-from robodyn_ros.nodes.fast_path import FastSubscriptions
+from robodyn_ros.nodes.fast_path import DEPTH, FastSubscriptions
 from robodyn_ros.nodes.processes import NodeProcess
 from robodyn_ros.nodes.trajectories import trajectory_of
 
@@ -59,7 +59,7 @@ class ClosedLoop:
     def hear(self, callback):
         """Call back with every joint state."""
         listener = FastSubscriptions(self.world.node, _fail)
-        listener.add(JointState, 'joint_states', callback, 100)
+        listener.add(JointState, 'joint_states', callback, DEPTH)
         listener.start()
         self._stack.callback(listener.stop)
 

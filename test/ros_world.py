@@ -21,7 +21,7 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
-from robodyn_ros.nodes.fast_path import FastSubscriptions
+from robodyn_ros.nodes.fast_path import DEPTH, FastSubscriptions
 
 WORLDS = itertools.count(os.getpid())
 WORKER = int(os.environ.get('PYTEST_XDIST_WORKER', 'gw0')[2:]) % 2  # they share no domain
@@ -70,7 +70,7 @@ class World:
     def collect(self, kind, topic):
         messages = []
         listener = FastSubscriptions(self.node, _fail)
-        listener.add(kind, topic, messages.append, 100)
+        listener.add(kind, topic, messages.append, DEPTH)
         listener.start()
         self._listeners.append(listener)
         self.wait(lambda: self.node.count_publishers(topic) > 0, f'a publisher of {topic}')

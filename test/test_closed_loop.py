@@ -1,4 +1,4 @@
-"""Controller and robot as real nodes in processes, in lock-step: laws, payload, structures."""
+"""Controller and robot as real nodes in processes, in lock-step: laws, structures, faults."""
 
 
 import numpy as np
@@ -9,13 +9,16 @@ from closed_loop import ClosedLoop, fast_motion, rms  # noqa: E402
 from geometry_msgs.msg import Vector3, WrenchStamped  # noqa: E402
 from measured_logs import DATA  # noqa: E402
 from robots import PANDA_URDF  # noqa: E402
+from ros_world import trajectory  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 from synthetic import LWR4  # noqa: E402
+from trajectory_msgs.msg import JointTrajectory  # noqa: E402
 
 import robodyn_ros as rd  # noqa: E402
 from robodyn_interfaces.msg import DynamicsTerms  # noqa: E402
 from robodyn_interfaces.srv import SetPayload  # noqa: E402
 from robodyn_ros.nodes.processes import NodeProcess  # noqa: E402
+from robodyn_ros.nodes.trajectories import joint_trajectory  # noqa: E402
 
 PANDA = PANDA_URDF.read_text().replace('type="prismatic"', 'type="fixed"')  # fingers closed
 UR10 = (DATA / 'ur10/ur10_nomesh.urdf').read_text()
@@ -141,3 +144,71 @@ def test_joints_in_another_order(world):
         world.wait(lambda: publisher.get_subscription_count() == 1, 'the controller')
         world.spin(0.3)
         assert rms(loop.follow(fast_motion(loop.model))) < 5e-3
+
+
+# faults ---------------------------------------------------------------------------------------
+
+POSE = np.array([0.3, -1.2, 1.4, -0.8, 0.5, 0.2])
+
+
+def held(world, *, simulator=(), controller=()):
+    return ClosedLoop(world, UR10, simulator=('rate:=500.0', *simulator),
+                      controller=('mode:=feedforward_pd', *controller))
+
+
+def test_references_that_are_nan_huge_or_far_are_refused(world):
+    with held(world) as loop:
+        loop.begin(POSE)
+        names, zero = loop.model.joint_names, np.zeros(6)
+        world.spin(0.5)
+        bad = [[(0.0, POSE * np.nan, zero, zero)],
+               [(0.0, POSE, zero, zero), (1.0, POSE + 1e9, zero, zero)],
+               [(0.0, POSE, zero + 1e6, zero)],
+               [(0.0, POSE, zero, zero + 1e300)],
+               [(0.0, POSE, zero, zero + 1e3)],
+               [(0.0, POSE + 1.0, zero, zero), (1.0, POSE, zero, zero)]]
+        for k, points in enumerate(bad, 1):
+            world.publish(JointTrajectory, 'feedforward/reference', trajectory(names, points))
+            world.wait(lambda k=k: world.count('feedforward', 'reference_refused') == k, 'no')
+        _, q, _, effort = loop.history()
+        assert np.abs(q[-1] - POSE).max() < np.deg2rad(0.5)
+        assert (np.abs(effort) <= loop.model.effort_limit).all()
+        assert 'following' not in loop.controller.log()
+
+
+def test_states_that_are_late_lost_or_noisy_do_not_diverge(world):
+    with held(world, simulator=(
+            'delay:=0.004', 'dropped:=0.3', 'position_noise:=1e-4',
+            'velocity_noise:=1e-2')) as loop:
+        motion = fast_motion(loop.model)
+        error = loop.follow(motion)
+        assert len(error) < 0.85 * 500 * motion.duration  # states were lost
+        assert rms(error) < 0.02
+        log = loop.controller.log()
+        assert 'following -> gravity compensation' in log and 'following -> holding' not in log
+
+
+def test_modes_change_without_a_bump_and_limits_hold(world):
+    with held(world, simulator=('real_time_factor:=1.0',), controller=('ramp:=0.3',)) as loop:
+        motion = fast_motion(loop.model)
+        loop.begin(motion.at(0.0).q)
+        world.spin(0.5)
+        torques = world.collect(JointState, 'simulator/torque')
+        world.publish(JointTrajectory, 'feedforward/reference', joint_trajectory(motion, 100.0))
+        for mode in ('computed_torque', 'gravity_compensation', 'feedforward_gravity', 'pd'):
+            loop.law(mode)
+            world.spin(0.4)
+        refused = world.set_parameter('feedforward', 'kp', [1.0, 2.0])
+        assert not refused.successful and 'kp' in refused.reason
+        assert not world.set_parameter('feedforward', 'mode', 'magic').successful
+        jumps = np.abs(np.diff([m.effort for m in list(torques)], axis=0))
+        assert (jumps.max(axis=0) < 0.1 * loop.model.effort_limit).all(), jumps.max(axis=0)
+        assert world.set_parameter('feedforward', 'torque_rate_limit', [50.0]).successful
+        world.spin(0.2)
+        torques.clear()
+        loop.law('gravity_compensation')
+        world.spin(1.0)
+        stamps = [m.header.stamp.sec + m.header.stamp.nanosec * 1e-9 for m in list(torques)]
+        slope = np.abs(np.diff([m.effort for m in torques[:len(stamps)]], axis=0)).max(
+            axis=1) / np.diff(stamps)
+        assert slope.max() < 50.0 + 1e-3

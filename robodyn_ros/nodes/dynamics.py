@@ -15,11 +15,12 @@ from robodyn_interfaces.msg import DynamicsTerms
 from robodyn_ros.dynamics import ClosedLoopDynamics
 from robodyn_ros.errors import RobodynError
 from robodyn_ros.nodes.base import DynamicsNode, run
+from robodyn_ros.nodes.fast_path import DEPTH
 from robodyn_ros.nodes.joint_states import StateError, StateReader
 from robodyn_ros.nodes.model_keeper import Running
 from robodyn_ros.nodes.parameters import declare
 
-SENSOR_DATA = QoSProfile(depth=100, reliability=ReliabilityPolicy.BEST_EFFORT)
+SENSOR_DATA = QoSProfile(depth=DEPTH, reliability=ReliabilityPolicy.BEST_EFFORT)
 
 
 def matrix_message(names: int, labels: tuple[str, str]) -> Float64MultiArray:

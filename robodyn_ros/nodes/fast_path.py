@@ -16,6 +16,8 @@ from rclpy.callback_groups import CallbackGroup
 from rclpy.impl.implementation_singleton import rclpy_implementation
 from rclpy.node import Node
 
+DEPTH = 1000  # of queues: nothing is lost where the machine pauses for a second, at 1 kHz
+
 
 class _NotForExecutors(CallbackGroup):
     """A group whose members no executor waits for."""

@@ -21,7 +21,7 @@ from robodyn_ros.control.supervisor import HOLDING, ZERO
 from robodyn_ros.errors import RobodynError
 from robodyn_ros.nodes.base import DynamicsNode, run
 from robodyn_ros.nodes.dynamics import SENSOR_DATA, view
-from robodyn_ros.nodes.fast_path import Pacer
+from robodyn_ros.nodes.fast_path import DEPTH, Pacer
 from robodyn_ros.nodes.joint_states import StateError, StateReader
 from robodyn_ros.nodes.model_keeper import Running
 from robodyn_ros.nodes.parameters import declare
@@ -36,7 +36,6 @@ from robodyn_ros.nodes.tuning import (
     tuning_values,
 )
 
-DEPTH = 100  # of queues: a burst after a pause of the machine
 RELIABLE = QoSProfile(depth=10)
 
 

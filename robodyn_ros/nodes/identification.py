@@ -13,7 +13,6 @@ from action_msgs.msg import GoalStatus
 from diagnostic_msgs.msg import DiagnosticStatus
 from rclpy.action import ActionServer, CancelResponse, GoalResponse
 from rclpy.lifecycle import LifecycleState, TransitionCallbackReturn
-from rclpy.qos import QoSProfile
 from sensor_msgs.msg import JointState
 from trajectory_msgs.msg import JointTrajectory
 
@@ -33,6 +32,7 @@ from robodyn_ros.identification.reading import read_format
 from robodyn_ros.identification.runs import PROOF, RECORDING, Runs
 from robodyn_ros.nodes.base import DynamicsNode, run
 from robodyn_ros.nodes.experiment import Eye, Fault, play, script_of
+from robodyn_ros.nodes.fast_path import DEPTH
 from robodyn_ros.nodes.goals import Goal, command_of, fill, search_of, settings_of
 from robodyn_ros.nodes.model_keeper import Running
 from robodyn_ros.nodes.parameters import declare
@@ -40,7 +40,6 @@ from robodyn_ros.nodes.recorder import Recorder, complete
 from robodyn_ros.report.results import MOTORS, PHASES, URDF, Outcome, identify_and_write, shares
 
 JOINT_STATE = 'sensor_msgs/msg/JointState'
-SENSOR_DATA_DEPTH = 1000  # a recording forgets nothing
 FEEDBACK_EVERY = 0.2  # s
 ROOM = 100_000_000  # bytes that must be free on the disk before anything moves
 
@@ -116,10 +115,9 @@ class Identification(DynamicsNode):
         self._recover()
         make = self.create_publisher, self.destroy_publisher
         self._trajectory = self.keep(*make, JointTrajectory, '~/trajectory', 10)
-        depth = QoSProfile(depth=SENSOR_DATA_DEPTH)
-        topics: list[Any] = [(JointState, 'joint_states', self._on_state, depth, True)]
+        topics: list[Any] = [(JointState, 'joint_states', self._on_state, DEPTH, True)]
         if self.get_parameter('use_motor_states').value:
-            topics.append((JointState, 'motor_states', self._on_motor_state, depth, True))
+            topics.append((JointState, 'motor_states', self._on_motor_state, DEPTH, True))
         self.listen(*topics)
         server = ActionServer(
             self, IdentifyDynamics, '~/identify', self._execute,

@@ -17,12 +17,12 @@ from std_srvs.srv import SetBool, Trigger
 from robodyn_interfaces.srv import SetPayload
 from robodyn_ros.errors import RobodynError
 from robodyn_ros.nodes.base import DynamicsNode, run
+from robodyn_ros.nodes.fast_path import DEPTH
 from robodyn_ros.nodes.model_keeper import Running
 from robodyn_ros.nodes.parameters import declare
 from robodyn_ros.nodes.stamps import nanoseconds, set_nanoseconds
 from robodyn_ros.simulation import Sensors, Simulation, SimulationError
 
-DEPTH = 100  # of queues: a burst after a pause of the machine
 MOST_CYCLES = 10_000  # without a state, in lock-step
 
 
@@ -30,11 +30,12 @@ class Simulator(DynamicsNode):
     """Torques in, measured joint states out; ~/set_payload loads the true robot.
 
     In real time the physics keeps up with the wall clock, ``rate`` cycles a second; torques count
-    for ``command_timeout`` seconds, then they are zero. In lock-step each vector of torques, or
-    call of ``~/step``, advances one cycle: the same commands give the same motion; a pause holds
-    the world, and its end goes on with the answer that came meanwhile. A stamped
-    ``~/torque`` is the answer to the state with this stamp: one that comes too late, after a reset
-    or a second answer, is left alone.
+    for ``command_timeout`` seconds, then they are zero. In lock-step each vector of torques
+    advances one cycle: the same commands give the same motion, at most ``real_time_factor`` times
+    as fast as the wall clock. A pause holds the world, and its end goes on with the answer that
+    came meanwhile; ``~/step`` advances one cycle, in a pause as well. A stamped ``~/torque`` is
+    the answer to the state with this stamp: one that comes too late, after a reset or a second
+    answer, is left alone.
 
     ~/links tells the truth: where the links are, without noise or delay.
     """
@@ -48,7 +49,8 @@ class Simulator(DynamicsNode):
         self._commanded = 0.0
         self._fresh = False  # a command came since the last cycle
         self._held = self._diverged = False
-        self._waiting: Any = None  # torques that came during a pause, in lock-step
+        self._waiting = False  # a command that has not moved the robot yet, in lock-step
+        self._due = 0.0  # when the next cycle may come, in lock-step
         self._last_stamp = 0  # of the states, ns
         self._viewer: Any = None
         super().__init__('simulator', **options)
@@ -61,6 +63,8 @@ class Simulator(DynamicsNode):
         declare(self, 'timestep', 0.001, 'of the physics, s; at most one cycle',
                 range_=(1e-5, 0.1), **fixed)
         declare(self, 'lock_step', False, 'advance only with commands and ~/step', **fixed)
+        declare(self, 'real_time_factor', 0.0, 'simulated seconds in a second, at most, in '
+                'lock-step; 0: as many as commands allow', range_=(0.0, 1000.0))
         declare(self, 'truth_file', '', 'YAML that says where the true robot differs', **fixed)
         declare(self, 'viewer', False, "show the robot in the engine's window", **fixed)
         declare(self, 'start_position', [0.0], 'joint positions at start and ~/reset, rad or m; '
@@ -210,14 +214,14 @@ class Simulator(DynamicsNode):
             self.warn('command_refused', f'{what} refused: {torque.tolist()}; valid: '
                       f'{simulation.n} finite numbers')
             return
+        answer = cycle and self.active and self.get_parameter('lock_step').value
         with self._lock:
             self._command, self._commanded, self._fresh = torque, time.monotonic(), True
             self.counts['commands'] += 1
-        if cycle and self.get_parameter('lock_step').value and self.active:
-            if self._held:
-                self._waiting = torque
-            else:
-                self._advance(torque)
+            self._waiting = self._waiting or answer
+        if answer:
+            self._keep_pace()
+            self._go_on()
 
     # time -----------------------------------------------------------------------------------
 
@@ -233,11 +237,26 @@ class Simulator(DynamicsNode):
         late = time.monotonic() - self._commanded > self.get_parameter('command_timeout').value
         self._cycle(np.zeros_like(self._command) if late else self._command)
 
+    def _keep_pace(self) -> None:
+        """Wait until the next cycle may come, in lock-step."""
+        factor = self.get_parameter('real_time_factor').value
+        if factor:
+            now = time.monotonic()
+            self._due = max(self._due + 1 / (factor * self.get_parameter('rate').value), now)
+            time.sleep(self._due - now)
+
+    def _go_on(self) -> None:
+        """Advance with the command that waits, if one does and nothing holds the world."""
+        with self._lock:
+            if self._held or not self._waiting:
+                return
+            torque, self._waiting = self._command, False
+        self._advance(torque)
+
     def _advance(self, torque: Any) -> None:
         """Advance until a state arrives: what is lost or late is answered by nobody."""
-        self._waiting = None
         for _ in range(MOST_CYCLES):
-            if self._held or self._cycle(torque):
+            if self._cycle(torque):
                 return
 
     def _cycle(self, torque: Any) -> bool:
@@ -310,8 +329,8 @@ class Simulator(DynamicsNode):
             response.message = 'the motion has diverged; valid: ~/reset'
             return response
         self._held = request.data
-        if not request.data and self._waiting is not None and self.active:
-            self._advance(self._waiting)
+        if self.active:
+            self._go_on()
         response.success, response.message = True, 'paused' if request.data else 'running'
         return response
 
@@ -323,12 +342,11 @@ class Simulator(DynamicsNode):
         with self._lock:
             simulation.reset(self._start(simulation))
             self._command, self._commanded = np.zeros(simulation.n), 0.0
-            self._waiting = None
             if self._diverged:
                 self._held = self._diverged = False
-            arrived = self._publish(simulation)
-        if not arrived and self.get_parameter('lock_step').value:
-            self._advance(self._command)
+            heard = self._publish(simulation)  # or nobody answers
+            self._waiting = self.get_parameter('lock_step').value and not heard
+        self._go_on()
         response.success, response.message = True, 'at the start'
         return response
 
@@ -337,7 +355,12 @@ class Simulator(DynamicsNode):
         if simulation is None or not self.active:
             response.message = 'there is no robot yet' if simulation is None else 'not active'
             return response
-        self._advance(self._command)
+        if self._diverged:
+            response.message = 'the motion has diverged; valid: ~/reset'
+            return response
+        with self._lock:
+            torque, self._waiting = self._command, False
+        self._advance(torque)
         response.success, response.message = True, f'{simulation.time:.6f} s'
         return response
 
