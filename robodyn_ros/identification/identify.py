@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import lsq_linear
@@ -100,23 +100,13 @@ def identify(model: Model | ClosedLoopDynamics, logs: Log | Sequence[Log],
     if chosen.method == 'huber':
         estimate = huber(observations, base.kept, estimate)
     tell('statistics')
-    uncertainty = uncertainty_of(observations, base.kept, base.names, estimate)
-    instrumental = instrumental_variables(observations, base.kept, estimate)
-    bias = (instrumental - estimate.values) / np.maximum(uncertainty.deviation, 1e-300)
-    estimate = replace(estimate, values=estimate.values + uncertainty.shift)
-    kept = significant(estimate.values, uncertainty.covariance)
-    uncertainty = uncertainty.selected(kept)
+    found = _judged(observations, base, estimate)
     tell('physical consistency')
-    theta = np.zeros(len(linear.columns))
-    theta[list(base.kept)] = estimate.values
-    for place, value in observations.known.items():
-        theta[place] = value
     consistent = consistent_estimate(linear, folds, estimate.sigma, prior=chosen.prior,
                                      known=observations.known)
-    _remark(uncertainty, base, estimate, bias, notes)
-    return Result(chosen, linear, base, estimate, uncertainty,
-                  tuple(base.names[k] for k in kept), instrumental, bias, theta, consistent,
-                  tuple(free_bodies(linear, theta)),
+    _remark(found.uncertainty_, base, found.estimate_, found.bias_, notes)
+    return Result(chosen, linear, base, *found, consistent,
+                  tuple(free_bodies(linear, found.theta_)),
                   _identified(linear, consistent, observations), choice, observations,
                   tuple((log.source, _digest(log)) for log in every), tuple(notes))
 
@@ -177,24 +167,37 @@ def reduce(result: Result, *, relative: float | None = None) -> Result:
     estimate = least_squares(merge([factors_of(block) for block in blocks]), base.kept,
                              counts_of(blocks),
                              weighted=result.settings.method != 'ordinary')
-    uncertainty = uncertainty_of(result.observations, base.kept, base.names, estimate)
-    instrumental = instrumental_variables(result.observations, base.kept, estimate)
-    bias = (instrumental - estimate.values) / np.maximum(uncertainty.deviation, 1e-300)
-    estimate = replace(estimate, values=estimate.values + uncertainty.shift)
-    theta = np.zeros_like(result.theta_)
-    theta[list(base.kept)] = estimate.values
-    for place, value in result.observations.known.items():
-        theta[place] = value
-    kept = significant(estimate.values, uncertainty.covariance)
-    uncertainty = uncertainty.selected(kept)
+    found = _judged(result.observations, base, estimate)
     note = f'reduced from {result.base_.count} to {base.count} significant base parameters'
-    return replace(
-        result, base_=base, estimate_=estimate, uncertainty_=uncertainty, theta_=theta,
-        instrumental_=instrumental, significant_=tuple(base.names[k] for k in kept),
-        bias_=bias, notes=(*result.notes, note))
+    return replace(result, base_=base, **found._asdict(), notes=(*result.notes, note))
 
 
 # steps ----------------------------------------------------------------------------------------
+
+
+class _Judged(NamedTuple):
+    """What statistics make of an estimate; fields as those of `Result`, in its order."""
+
+    estimate_: Estimate
+    uncertainty_: Uncertainty
+    significant_: tuple[str, ...]
+    instrumental_: Array
+    bias_: Array
+    theta_: Array
+
+
+def _judged(observations: Observations, base: BaseParameters, estimate: Estimate) -> _Judged:
+    uncertainty = uncertainty_of(observations, base.kept, base.names, estimate)
+    instrumental = instrumental_variables(observations, base.kept, estimate)
+    bias = (instrumental - estimate.values) / np.maximum(uncertainty.deviation, 1e-300)
+    estimate = replace(estimate, values=estimate.values + uncertainty.shift)
+    kept = significant(estimate.values, uncertainty.covariance)
+    theta = np.zeros(len(observations.linear.columns))
+    theta[list(base.kept)] = estimate.values
+    for place, value in observations.known.items():
+        theta[place] = value
+    return _Judged(estimate, uncertainty.selected(kept), tuple(base.names[k] for k in kept),
+                   instrumental, bias, theta)
 
 
 def _segments(dynamics: Dynamics | ClosedLoopDynamics, logs: Sequence[Log], settings: Settings,
