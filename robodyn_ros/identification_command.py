@@ -42,7 +42,7 @@ def add_commands(commands: Any) -> None:
     identify.add_argument('--slow', type=float, nargs='+',
                           help='rad/s: slower samples do not count; one number, or one a joint')
     identify.add_argument('--guard', type=float, help='s about slow samples in which others do '
-                          'not count either; default: one over the parallel filter\'s cutoff')
+                          'not count either; default: where the parallel filter sees it')
     identify.add_argument('--period', type=float, help='s, of a periodic motion: average periods')
     identify.add_argument('--joints', nargs='+', help='estimate these, the rest stays nominal')
     identify.add_argument('--torques-of', nargs='+', help='joints whose torques count')

@@ -22,6 +22,8 @@ from robodyn_ros.identification.signals import Segment
 KEEP_BYTES = 1 << 30  # of observation matrices; what is beyond is computed again when needed
 OUTPUTS = 64  # decimated samples computed at a time
 TOGETHER = 12  # of them in one matrix product
+HALF_WIDTH = 1.65  # of the parallel filter, over its cutoff
+LEAST_FAR = 0.5  # of a joint's fast samples that a guard by default leaves
 DECIMATED_PER_BAND = 3.0  # cutoff of the parallel filter, of the motion's band (5.5.2: 2 to 5)
 
 
@@ -56,7 +58,7 @@ class Observations:
         Below this speed (rad/s, m/s) a joint's rows do not count.
     guard : float, optional
         s before and after a slow sample in which a joint's rows do not count either; default:
-        where the parallel filter sees it, one over its cutoff.
+        where the parallel filter sees it, less where half of the fast samples would be lost.
     torques_of : ndarray of bool, shape (n,), optional
         Joints whose torques count.
     known : dict of str to float, optional
@@ -142,14 +144,15 @@ class Observations:
 
     def _decimated(self, k: int) -> Iterator[Block]:
         segment, tau, measured = self.segments[k], self.torque(k), self.measured(k)
+        far = self._far_from_slow(k) if self.slow.any() else None
         for part, chosen, decimate in self._pieces(k):
             w = self.linear.regressor(segment.q[part], segment.qd[part], segment.qdd[part],
                                       loaded=segment.loaded)
             qd = decimate(segment.qd[part])
             used = (np.abs(qd) > self.slow) & self.torques_of if self.slow.any() else \
                 np.broadcast_to(self.torques_of, qd.shape)
-            if self.slow.any():
-                used = used & self._far_from_slow(k, chosen)
+            if far is not None:
+                used = used & far[chosen]
             target = tau[part]
             for column, value in self.known.items():
                 target = target - w[:, :, column] * value
@@ -158,24 +161,25 @@ class Observations:
                         np.tile(used, (1, self.linear.rows // used.shape[1])), qd,
                         decimate(measured[part]))
 
-    def _far_from_slow(self, k: int, chosen: Any) -> NDArray[np.bool_]:
-        """Which joints are fast throughout the guard about some samples, shape (M, n)."""
-        segment = self.segments[k]
-        guard = self.guard
+    def _far_from_slow(self, k: int) -> NDArray[np.bool_]:
+        """When each joint of segment k is fast throughout the guard, shape (M, n)."""
+        segment, guard = self.segments[k], self.guard
         if guard is None:
-            guard = 1 / self.cutoffs[k] if self.steps[k] > 1 else 0.0
-        slow = np.cumsum(np.abs(segment.qd) <= self.slow, axis=0)
-        slow = np.vstack([np.zeros((1, slow.shape[1]), slow.dtype), slow])
+            guard = HALF_WIDTH / self.cutoffs[k] if self.steps[k] > 1 else 0.0
+        slow = np.abs(segment.qd) <= self.slow
         width = int(np.ceil(guard * segment.rate))
-        first = np.maximum(chosen - width, 0)
-        last = np.minimum(chosen + width + 1, len(segment.qd))
-        return slow[last] == slow[first]
+        far = _apart(slow, width)
+        while self.guard is None and width:
+            poor = far.sum(axis=0) < LEAST_FAR * (~slow).sum(axis=0)
+            width //= 2
+            far[:, poor] = _apart(slow[:, poor], width)
+        return far
 
     def _pieces(self, k: int) -> Iterator[tuple[slice, Any, Callable[[Array], Array]]]:
         """(samples, where decimated ones lie, filter) of segment k, a few at a time."""
         segment, step, cutoff = self.segments[k], self.steps[k], self.cutoffs[k]
         size = len(segment.t)
-        half = int(1.65 * segment.rate / cutoff) if step > 1 else 0
+        half = int(HALF_WIDTH * segment.rate / cutoff) if step > 1 else 0
         if size <= 2 * half + 4 * step:
             raise LogError(f'{segment.t[-1] - segment.t[0]:.3g} s are too short for a parallel '
                            f'filter at {cutoff:.3g} Hz', source=segment.source)
@@ -196,6 +200,14 @@ class Observations:
             self.linear.regressor(segment.q[a:a + 4096], segment.qd[a:a + 4096],
                                   segment.qdd[a:a + 4096], loaded=segment.loaded) @ theta
             for a in range(0, len(segment.t), 4096)])
+
+
+def _apart(marks: NDArray[np.bool_], width: int) -> NDArray[np.bool_]:
+    """Which samples have no mark within a number of samples, column by column."""
+    count = np.vstack([np.zeros((1, marks.shape[1]), np.int64), np.cumsum(marks, axis=0)])
+    here = np.arange(len(marks))
+    return np.asarray(count[np.minimum(here + width + 1, len(marks))]
+                      == count[np.maximum(here - width, 0)])
 
 
 def _as_is(values: Array) -> Array:

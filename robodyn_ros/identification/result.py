@@ -55,8 +55,8 @@ class Settings:
         rad/s or m/s: rows of joints slower than this do not count.
     guard : float, optional
         s before and after a slow sample in which they do not count either: what friction does
-        while a joint sticks reaches through the filters. Default: one over the cutoff of the
-        parallel one.
+        while a joint sticks reaches through the filters. Default: half the width of the parallel
+        one, less where half of a joint's fast samples would be lost.
     prior : float, optional
         Weight of the nominal model in the consistent estimate; default: see `consistent_estimate`.
     """

@@ -20,6 +20,7 @@ from robodyn_ros.identification.periodic import average_periods
 GAP = 8.0  # sample times without a sample that make a gap
 JITTER = 0.02  # of a sample time, below which stamps count as uniform
 BAND_POWER = 0.999  # of the velocities' power lies in the band of the motion
+JERKY_POWER = 0.98  # of the accelerations' power, in the joint where that comes first
 CUTOFF_PER_BAND = 5.0
 ORDER = 4
 
@@ -127,12 +128,14 @@ def segments_of(log: Log, settings: FilterSettings, notes: list[str]) -> list[Se
 def motion_band(q: Array, rate: float) -> tuple[float, float]:
     """Return the band of a motion and where its spectrum sinks into noise, Hz.
 
-    The band holds nearly all of the velocities' power, over the joints; noise is where the
-    positions' spectrum has come down to ten times its level at high frequencies.
+    The band holds nearly all of the velocities' power of every joint, and of the accelerations'
+    in one at least: friction makes joints jerk where they turn, all of them, and noise not less
+    in some. Noise is where the positions' spectrum has come down to ten times its level at high
+    frequencies.
     """
     band, noise = 2.0 / (len(q) / rate), rate / 2
     size = min(len(q), int(2 ** np.ceil(np.log2(max(256, 16 * rate)))))
-    crossings = []
+    crossings, jerky = [], []
     for column in q.T:
         if np.ptp(column) < 1e-9:
             continue
@@ -141,10 +144,12 @@ def motion_band(q: Array, rate: float) -> tuple[float, float]:
         above = power > 10 * floor
         end = int(np.argmin(above[1:])) + 1 if not above[1:].all() else len(f) - 1
         crossings.append(f[end])
-        moving = np.cumsum(power[:end + 1] * f[:end + 1] ** 2)
+        moving, turning = (np.cumsum(power[:end + 1] * f[:end + 1] ** k) for k in (2, 4))
         if moving[-1] > 0:
             band = max(band, float(f[np.searchsorted(moving, BAND_POWER * moving[-1])]))
+            jerky.append(float(f[np.searchsorted(turning, JERKY_POWER * turning[-1])]))
     if crossings:
+        band = max(band, min(jerky, default=band))
         noise = max(max(crossings), 2 * band)
     return band, min(noise, rate / 2)
 
