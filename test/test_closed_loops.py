@@ -6,6 +6,7 @@ import yaml
 from synthetic import LWR4
 
 import robodyn_ros as rd
+from robodyn_ros.identification.live import LiveFit
 
 URDF = LWR4.parent / 'five_bar.urdf.xacro'
 NUMBERS = LWR4.parent.parent / 'config/robots/five_bar.yaml'
@@ -234,3 +235,21 @@ def test_batches_are_single_states(rng):
         slope = (closed.mass_matrix(a + h * b) - closed.mass_matrix(a - h * b)) / (2 * h)
         matrix = slope - 2 * closed.coriolis_matrix(a, b)
         np.testing.assert_allclose(matrix, -matrix.T, atol=1e-6)
+
+
+def test_a_recording_tells_while_it_is_recorded(tmp_path):
+    """Live, of a robot whose loops do not close where all joints are at zero."""
+    dynamics, _ = linkage(tmp_path, link3={'length': 0.5})
+    assert not dynamics.reachable(np.zeros((1, 2)))
+    live = LiveFit(dynamics, 'model1')
+    assert np.isinf(live.state()[0])
+    t = np.arange(0.0, 6.0, 0.005)
+    middle, phase = np.array([0.3, 1.6]), np.array([0.0, 1.3])
+    w = np.array([2.1, 2.9])
+    q = middle + 0.3 * np.sin(w * t[:, None] + phase)
+    qd = 0.3 * w * np.cos(w * t[:, None] + phase)
+    qdd = -w**2 * (q - middle)
+    live.add(t, q, qd, dynamics.inverse_dynamics(q, qd, qdd))
+    condition, unexplained = live.state()
+    assert live.samples == len(t) and 1 < condition < 1e4
+    assert (unexplained < 0.02).all()

@@ -142,7 +142,7 @@ class ClosedLoopDynamics:
     def warm_up(self, *names: str) -> None:
         """Compile what these methods need, as those of `Dynamics`."""
         for name in names:
-            if name in ('inverse_dynamics', 'forward_dynamics'):
+            if name in ('inverse_dynamics', 'forward_dynamics', 'motion'):
                 self._function(name)
             elif name == 'wrenches':
                 self.tree.warm_up(name)

@@ -253,6 +253,13 @@ class LinearModel:
             result[:, drives, -10:] = body
         return result
 
+    def warm_up(self) -> None:
+        """Compile now what `regressor` needs."""
+        still = np.zeros((2, self.model.n))
+        self._of_tree(still, still, still, loaded=self.payload is not None)
+        if self.loops is not None:
+            self.loops.warm_up('motion')
+
     def pullback(self, q: Array, qd: Array, qdd: Array, g: Array) -> tuple[Array, Array, Array]:
         """Gradient of ``sum(g * regressor)`` by q, qd and qdd, shape (N, n) each.
 

@@ -34,8 +34,7 @@ class LiveFit:
                                    friction=FrictionShape('coulomb', 0.02, speed))
         self._kept = list(base_parameters(self._linear).kept)
         b, n = len(self._kept), dynamics.joints.n
-        still = np.zeros((2, n))
-        self._linear.regressor(still, still, still)  # compile now, not while the robot moves
+        self._linear.warm_up()  # not while the robot moves
         self._squares = np.zeros((n, b, b))
         self._products = np.zeros((n, b))
         self._torques = np.zeros(n)
