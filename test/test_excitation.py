@@ -179,7 +179,7 @@ def test_lwr4_two_criteria_reach_the_published_ones(lwr4):
 @pytest.mark.parametrize('name', ['planar_2r', 'scara', 'articulated_3r'])
 def test_small_robots(name):
     model = rd.load_model(OWN / f'{name}.urdf.xacro')
-    found = rd.optimise_excitation(model, budget=4.0, starts=1)
+    found = rd.optimise_excitation(model, budget=60.0, starts=1)
     assert_kept(model, found, torque=0.9 * model.effort_limit)
     assert found.facts['condition'] < 100
     assert found.facts['proof']['reserve'] >= 0
@@ -192,7 +192,7 @@ def test_arms(name):
     model = {'panda': lambda: rd.load_model(PANDA_URDF, locked_joints={
         'panda_finger_joint1': 0.0}), 'ur10': lambda: ur10()[0], 'tiago': lambda: tiago()[0]}[
             name]()
-    found = rd.optimise_excitation(model, budget=6.0, starts=1)
+    found = rd.optimise_excitation(model, budget=60.0, starts=1)
     assert_kept(model, found, torque=0.9 * model.effort_limit)
     assert found.facts['condition'] < (1000 if name == 'tiago' else 20)
 
@@ -201,7 +201,7 @@ def test_what_was_optimised_is_what_identification_finds(planar):
     """The excitation's log gives every parameter; the expected deviations are true."""
     from robodyn_ros.report.excitation_plot import expectation
 
-    found = rd.optimise_excitation(planar, budget=4.0, starts=1, periods=3)
+    found = rd.optimise_excitation(planar, budget=60.0, starts=1, periods=3)
     t, motion = found.samples(200)
     tau = rd.Dynamics(planar).inverse_dynamics(*motion[:3])
     rng = np.random.default_rng(0)
@@ -228,7 +228,7 @@ def test_limits_that_cannot_be_met_are_named(planar):
 def test_boxes_and_acceleration_are_kept(planar):
     limits = Limits(acceleration=[3.0, 4.0], jerk=[20.0, 30.0],
                     inside=(((-1.3, -1, -0.3), (1.3, 1, 1.3)),))
-    found = rd.optimise_excitation(planar, limits, budget=6.0, starts=2)
+    found = rd.optimise_excitation(planar, limits, budget=60.0, starts=2)
     _, motion = found.samples(1000)
     assert (np.abs(motion.qdd) <= [3.0, 4.0]).all() and (np.abs(motion.qddd) <= [20, 30]).all()
     assert rd.Dynamics(planar).pose(motion.q, 'tip')[:, 2, 3].min() >= -0.3

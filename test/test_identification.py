@@ -12,25 +12,21 @@ EXACT = {'filter': rd.FilterSettings(cutoff=90.0), 'decimation': 0.0, 'friction'
 
 
 @pytest.fixture(scope='module')
-def rng():
-    return np.random.default_rng(20)
-
-
-@pytest.fixture(scope='module')
-def true(rng):
+def true():
     return lwr4_with_drives()
 
 
 @pytest.fixture(scope='module')
-def motion(true, rng):
-    return fourier_motion(true, rng, 30, 250)
+def motion(true):
+    return fourier_motion(true, np.random.default_rng(21), 30, 250)
 
 
 @pytest.fixture(scope='module')
-def result(true, motion, rng):
+def result(true, motion):
     """An identification with the noise of a good arm, from a description that is wrong."""
     tau = rd.Dynamics(true).inverse_dynamics(*motion[1:])
-    noise = coloured_noise(rng, len(tau), 0.01 * np.abs(tau).max(axis=0), 0.9)
+    noise = coloured_noise(np.random.default_rng(22), len(tau),
+                           0.01 * np.abs(tau).max(axis=0), 0.9)
     nominal = lwr4_with_drives(np.random.default_rng(1), 0.2)
     return rd.identify(nominal, log_of(true, motion, noise=noise), friction='coulomb')
 

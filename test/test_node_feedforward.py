@@ -185,7 +185,7 @@ def test_an_excitation_is_played(world, model):
     world.describe(planar_2r())
     world.wait_for_model('feedforward', 2)
     found = rd.optimise_excitation(planar, rd.Limits(position=[[-2, 2]] * 2), period=3.0,
-                                   harmonics=3, budget=2.0, starts=1)
+                                   harmonics=3, budget=60.0, starts=1)
     message = joint_trajectory(found, 50.0)
     assert len(message.points) == 151
     filled = world.collect(JointTrajectory, '/feedforward/trajectory_with_effort')

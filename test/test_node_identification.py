@@ -73,9 +73,9 @@ def test_one_call_from_wrong_parameters_to_true_ones(world, tmp_path):
         before = rms(loop.follow(motion))
         sent = world.collect(JointTrajectory, 'feedforward/reference')
         loop.begin(motion.at(0.0).q, held=True)  # or when the search ends decides the noise
-        with Client(name='e2e', search_time=6.0, period=10.0, periods=2, torque_margin=0.35,
+        with Client(name='e2e', search_time=60.0, period=10.0, periods=2, torque_margin=0.35,
                     slow=0.05, apply=True) as client:
-            world.wait(lambda: sent, 'a motion', 60.0)
+            world.wait(lambda: sent, 'a motion', 300.0)
             loop.pause(False)
             result = client.read()
         assert result['success'], (result['reasons'], loop.controller.log()[-1500:])
@@ -163,7 +163,7 @@ class Relay:
 def found():
     """The excitation of the 2R arm."""
     return rd.optimise_excitation(PLANAR, rd.Limits(torque_margin=0.2), period=4.0, harmonics=3,
-                                  periods=1, budget=2.0, starts=1)
+                                  periods=1, budget=60.0, starts=1)
 
 
 class Planar:
@@ -404,7 +404,7 @@ def test_motor_torques_and_an_unknown_payload_through_the_action(world, tmp_path
             ('joint1', 0.5), ('joint2', 0.2))}}
     true = rd.load_model(PLANAR.description.urdf, motors=motors)
     motion = rd.optimise_excitation(PLANAR, rd.Limits(torque_margin=0.4), period=4.0,
-                                    harmonics=3, budget=2.0, starts=1)
+                                    harmonics=3, budget=60.0, starts=1)
     t, (q, qd, qdd, _) = motion.samples(250.0)
     rng = np.random.default_rng(0)
     world.describe(PLANAR.description.urdf)

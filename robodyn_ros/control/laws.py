@@ -13,10 +13,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from robodyn_ros.description import Array
-from robodyn_ros.dynamics import ClosedLoopDynamics, Dynamics, FlexibleDynamics
+from robodyn_ros.dynamics import AnyDynamics, ClosedLoopDynamics, FlexibleDynamics
 from robodyn_ros.errors import ShapeError, ValueRangeError
-
-AnyDynamics = Dynamics | ClosedLoopDynamics
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,7 +17,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from robodyn_ros.control.laws import (
-    AnyDynamics,
     Gains,
     computed_torque,
     elastic_feedforward_pd,
@@ -28,7 +27,7 @@ from robodyn_ros.control.laws import (
 )
 from robodyn_ros.control.reference import saturate
 from robodyn_ros.description import Array
-from robodyn_ros.dynamics import FlexibleDynamics
+from robodyn_ros.dynamics import AnyDynamics, FlexibleDynamics
 
 WAITING, GRAVITY, FOLLOWING = 'waiting', 'gravity compensation', 'following'
 HOLDING, ZERO = 'holding', 'zero'

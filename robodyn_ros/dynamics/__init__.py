@@ -6,5 +6,8 @@ from robodyn_ros.dynamics.flexible import ElasticTorque, FlexibleDynamics
 from robodyn_ros.dynamics.inertia_bounds import InertiaBounds, inertia_bounds
 from robodyn_ros.dynamics.operational_space import OperationalSpace
 
-__all__ = ['ClosedLoopDynamics', 'Dynamics', 'ElasticTorque', 'Energy', 'FlexibleDynamics',
-           'FullMotion', 'InertiaBounds', 'OperationalSpace', 'Terms', 'inertia_bounds']
+AnyDynamics = Dynamics | ClosedLoopDynamics
+
+__all__ = ['AnyDynamics', 'ClosedLoopDynamics', 'Dynamics', 'ElasticTorque', 'Energy',
+           'FlexibleDynamics', 'FullMotion', 'InertiaBounds', 'OperationalSpace', 'Terms',
+           'inertia_bounds']

@@ -15,18 +15,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from robodyn_ros.description import Array
+from robodyn_ros.dynamics.assembly import Assembly
 from robodyn_ros.dynamics.dynamics import Dynamics, Energy, Terms
 from robodyn_ros.dynamics.loop_closure import LoopClosure
 from robodyn_ros.dynamics.loops import Loops, read_loops
 from robodyn_ros.errors import ShapeError, UnknownNameError, ValueRangeError
 from robodyn_ros.model import Model
 
-CLOSED = 1e-14  # m, between points that coincide; or as near as the last step comes, below ROUGH
-ROUGH = 1e-9
-STEP = 0.1  # rad or m of an independent joint, from one solution to the next
-ITERATIONS = 30
 SINGULAR = 1e-6  # smallest over largest singular value of the dependent joints' Jacobian
-ANCHORS = 64  # samples of a batch that are reached from one of them
 
 
 class FullMotion(NamedTuple):
@@ -111,11 +107,11 @@ class ClosedLoopDynamics:
         self._closure = LoopClosure(self.tree.catalogue, self._pairs, self._free, self._bound)
         self._functions: dict[str, Callable[..., Array]] = {}
         first = self._first(start)
-        full, closed = self._close(first[None])
-        if not closed.all():
-            self._refuse(first[self._free], full[0])
-        self._last = self._home = full[0]
-        rank = int(np.linalg.matrix_rank(self._jacobian(self._home), tol=SINGULAR))
+        self._assembly = Assembly(self._function('newton'), self._free, self._bound, first)
+        home = self._assembly.home
+        if not self._assembly.closed:
+            self._refuse(first[self._free], home)
+        rank = int(np.linalg.matrix_rank(self._jacobian(home), tol=SINGULAR))
         if rank != len(self._bound):
             raise ValueRangeError('independent joints', len(self._free),
                                   f'{model.n - rank}: the cuts bind {rank} of {model.n} joints')
@@ -134,10 +130,12 @@ class ClosedLoopDynamics:
         """Names of the independent joints."""
         return self.joints.joint_names
 
-    def with_model(self, model: Model) -> ClosedLoopDynamics:
+    def with_model(self, model: Model, *,
+                   friction_width: float | None = None) -> ClosedLoopDynamics:
         """Return the same loops of a tree with other parameters."""
-        return ClosedLoopDynamics(model, self.loops, start=self._home,
-                                  friction_width=self.tree.friction_width)
+        width = self.tree.friction_width if friction_width is None else friction_width
+        return ClosedLoopDynamics(model, self.loops, start=self._assembly.home,
+                                  friction_width=width)
 
     def warm_up(self, *names: str) -> None:
         """Compile what these methods need, as those of `Dynamics`."""
@@ -162,7 +160,7 @@ class ClosedLoopDynamics:
             The loops cannot be closed there; names the cut.
         """
         goal = self._array('q', q)
-        full, closed = self._reach(np.atleast_2d(goal))
+        full, closed = self._assembly.reach(np.atleast_2d(goal))
         if not closed.all():
             bad = int(np.argmin(closed))
             self._refuse(np.atleast_2d(goal)[bad], full[bad])
@@ -173,7 +171,7 @@ class ClosedLoopDynamics:
 
         With all joints that follow within their own limits.
         """
-        full, closed = self._reach(np.atleast_2d(self._array('q', q)))
+        full, closed = self._assembly.reach(np.atleast_2d(self._array('q', q)))
         bound, model = full[:, self._bound], self.model
         inside = (bound >= model.lower[self._bound]) & (bound <= model.upper[self._bound])
         return closed & inside.all(axis=1)
@@ -315,59 +313,6 @@ class ClosedLoopDynamics:
             raise ShapeError('start', f'shape {first.shape}', f'({self.model.n},), all joints')
         return first
 
-    def _reach(self, goals: Array) -> tuple[Array, NDArray[np.bool_]]:
-        """Positions of all joints for goals of shape (N, n), and where the loops close."""
-        if len(goals) == 1:
-            return self._follow(goals[0])
-        anchors, at = self._march(self._home[None], goals[::ANCHORS])
-        begin = np.where(at[:, None], anchors, self._home)
-        return self._march(np.repeat(begin, ANCHORS, axis=0)[:len(goals)], goals)
-
-    def _follow(self, goal: Array) -> tuple[Array, NDArray[np.bool_]]:
-        """`_reach` for one goal, from the last pose."""
-        begin = full = self._last
-        way = goal - begin[self._free]
-        steps = max(1, int(np.ceil(float(np.abs(way).max(initial=0.0)) / STEP)))
-        for k in range(1, steps + 1):
-            full = full.copy()
-            full[self._free] = begin[self._free] + way * (k / steps)
-            closed = self._close_one(full)
-            if closed is None:
-                return full[None], np.zeros(1, bool)
-            full = closed
-        self._last = full
-        return full[None], np.ones(1, bool)
-
-    def _march(self, full: Array, goals: Array) -> tuple[Array, NDArray[np.bool_]]:
-        """Newton's method in small steps along straight lines to the goals."""
-        begin = np.broadcast_to(full, (len(goals), self.model.n))
-        way = goals - begin[:, self._free]
-        steps = max(1, int(np.ceil(np.abs(way).max(initial=0.0) / STEP)))
-        full, closed = begin.copy(), np.ones(len(goals), bool)
-        for k in range(1, steps + 1):
-            full[:, self._free] = begin[:, self._free] + way * k / steps
-            full, ok = self._close(full)
-            closed &= ok
-        return full, closed
-
-    def _close(self, full: Array) -> tuple[Array, NDArray[np.bool_]]:
-        """Newton's method on the dependent joints; what does not converge stays as it is."""
-        full, bound, newton = full.copy(), self._bound, self._function('newton')
-        before = np.full(len(full), np.inf)
-        open_ = np.arange(len(full))
-        for _ in range(ITERATIONS):
-            found = newton(full[open_])
-            gap, step = found[:, :-len(bound)], found[:, -len(bound):]
-            size = np.abs(gap).max(axis=1)
-            on = ~((size < CLOSED) | ((size < ROUGH) & (size >= before[open_] / 2)))
-            before[open_] = size
-            open_ = open_[on]
-            if not len(open_):
-                break
-            largest = np.abs(step[on]).max(axis=1, initial=1e-12)
-            full[np.ix_(open_, bound)] -= step[on] * np.minimum(1.0, 0.5 / largest)[:, None]
-        return full, before < ROUGH
-
     def _refuse(self, q: Array, full: Array) -> None:
         gaps = np.linalg.norm(self._table(full, np.zeros_like(full))[:, 0].reshape(-1, 3), axis=1)
         worst = self._pairs[int(np.argmax(gaps))]
@@ -380,22 +325,6 @@ class ClosedLoopDynamics:
         """Derivative of the gaps by all joints, shape (..., 3 pairs, b)."""
         return np.asarray(self._table(full, np.zeros_like(full))[..., 1:-1])
 
-    def _close_one(self, full: Array) -> Array | None:
-        """`_close` for one pose; None where the loops do not close."""
-        newton, bound, before = self._function('newton'), self._bound, np.inf
-        for _ in range(ITERATIONS):
-            found = newton(full)
-            size = float(np.abs(found[:-len(bound)]).max())
-            if size < CLOSED or (size < ROUGH and size >= before / 2):
-                return full
-            if not np.isfinite(size):
-                break
-            before = size
-            step = found[-len(bound):]
-            full = full.copy()
-            full[bound] -= step * min(1.0, 0.5 / max(float(np.abs(step).max()), 1e-12))
-        return full if before < ROUGH else None
-
     def _function(self, name: str) -> Callable[..., Array]:
         if name not in self._functions:
             self._functions[name] = self._closure.kernel(name).single
@@ -407,8 +336,9 @@ class ClosedLoopDynamics:
     def _full(self, q: ArrayLike) -> Array:
         """`positions`, found before for one pose."""
         goal = self._array('q', q)
-        if goal.ndim == 1 and np.array_equal(goal, self._last[self._free]):
-            return self._last.copy()
+        last = self._assembly.last
+        if goal.ndim == 1 and np.array_equal(goal, last[self._free]):
+            return last.copy()
         return self.positions(goal)
 
     def _at(self, name: str, q: ArrayLike, *others: ArrayLike) -> tuple[Array, Array]:

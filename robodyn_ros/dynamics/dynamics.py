@@ -73,6 +73,16 @@ class Dynamics:
         """Name and joints."""
         return f'<Dynamics of {self.model!r}>'
 
+    @property
+    def tree(self) -> Dynamics:
+        """The robot with its loops cut open: itself, see `ClosedLoopDynamics`."""
+        return self
+
+    def with_model(self, model: Model, *, friction_width: float | None = None) -> Dynamics:
+        """Return the dynamics of the same robot with other parameters."""
+        width = self.friction_width if friction_width is None else friction_width
+        return Dynamics(model, friction_width=width, threads=self.threads)
+
     def kernel(self, name: str) -> Kernel:
         """Return the kernel of a term, for callers that want its address or operation count."""
         if name not in self._kernels:

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.optimize import lsq_linear
 
 from robodyn_ros.description import Array
-from robodyn_ros.dynamics import ClosedLoopDynamics, Dynamics
+from robodyn_ros.dynamics import AnyDynamics, ClosedLoopDynamics, Dynamics
 from robodyn_ros.errors import IdentificationError, UnknownNameError
 from robodyn_ros.identification.base_parameters import BaseParameters, base_parameters
 from robodyn_ros.identification.consistency import (
@@ -200,7 +200,7 @@ def _judged(observations: Observations, base: BaseParameters, estimate: Estimate
                    instrumental, bias, theta)
 
 
-def _segments(dynamics: Dynamics | ClosedLoopDynamics, logs: Sequence[Log], settings: Settings,
+def _segments(dynamics: AnyDynamics, logs: Sequence[Log], settings: Settings,
               notes: list[str]) -> list[Segment]:
     if not logs:
         raise IdentificationError('no log')
@@ -243,7 +243,7 @@ def _known(settings: Settings) -> dict[str, float]:
     return {'m:payload': settings.payload_mass}
 
 
-def _friction(dynamics: Dynamics | ClosedLoopDynamics, segments: list[Segment], speed: Array,
+def _friction(dynamics: AnyDynamics, segments: list[Segment], speed: Array,
               settings: Settings, notes: list[str]) -> tuple[FrictionShape, FrictionChoice | None]:
     width = settings.friction_width
     if settings.friction != 'auto' or settings.kind == 'rigid':

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from robodyn_ros.description import Array
-from robodyn_ros.dynamics import ClosedLoopDynamics, Dynamics, FullMotion
+from robodyn_ros.dynamics import AnyDynamics, ClosedLoopDynamics, FullMotion
 from robodyn_ros.errors import IdentificationError, UnknownNameError
 from robodyn_ros.model import PARAMETER_NAMES
 
@@ -133,14 +133,14 @@ class LinearModel:
         The n joints whose torques are explained.
     """
 
-    def __init__(self, dynamics: Dynamics | ClosedLoopDynamics, kind: str = 'lumped', *,
+    def __init__(self, dynamics: AnyDynamics, kind: str = 'lumped', *,
                  friction: FrictionShape | None = None, joints: Sequence[str] | None = None,
                  payload: str | None = None):
         if kind not in KINDS:
             raise UnknownNameError('kind', kind, KINDS)
         self.whole, self.model, self.joints = dynamics, dynamics.model, dynamics.joints
         self.loops = dynamics if isinstance(dynamics, ClosedLoopDynamics) else None
-        self.dynamics = dynamics.tree if isinstance(dynamics, ClosedLoopDynamics) else dynamics
+        self.dynamics = dynamics.tree
         self.kind = kind
         self.friction = friction or FrictionShape(speed=np.ones(self.model.n))
         self.payload = payload
@@ -339,16 +339,15 @@ class LinearModel:
         """Whether a gearbox couples the body's motor with other joints."""
         return not np.array_equal(self.model.row[body], self.model.motor_row[body])
 
-    def rest(self) -> Dynamics | ClosedLoopDynamics | None:
+    def rest(self) -> AnyDynamics | None:
         """The nominal dynamics of what is not estimated; None where everything is."""
         if len(self.bodies) == len(self.model.body_joints):
             return None
         chi = self.model.standard_parameters.copy().reshape(-1, STANDARD)
         chi[list(self.bodies)] = 0.0
-        model = self.model.with_standard_parameters(chi.ravel())
-        return Dynamics(model) if self.loops is None else self.loops.with_model(model)
+        return self.whole.with_model(self.model.with_standard_parameters(chi.ravel()))
 
 
-def joint_speeds(dynamics: Dynamics | ClosedLoopDynamics, q: Array, qd: Array) -> Array:
+def joint_speeds(dynamics: AnyDynamics, q: Array, qd: Array) -> Array:
     """Return the velocities of all joints, those that close loops included; shape (N, b)."""
     return dynamics.velocities(q, qd) if isinstance(dynamics, ClosedLoopDynamics) else qd

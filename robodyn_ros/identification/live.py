@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from robodyn_ros.description import Array
-from robodyn_ros.dynamics import ClosedLoopDynamics, Dynamics
+from robodyn_ros.dynamics import AnyDynamics
 from robodyn_ros.identification.base_parameters import base_parameters
 from robodyn_ros.identification.linear_model import FrictionShape, LinearModel
 
@@ -26,7 +26,7 @@ class LiveFit:
         Joint torques alone count: of ``model2`` and ``model3`` the link's side.
     """
 
-    def __init__(self, dynamics: Dynamics | ClosedLoopDynamics, kind: str = 'lumped'):
+    def __init__(self, dynamics: AnyDynamics, kind: str = 'lumped'):
         limit = dynamics.model.velocity_limit
         speed = np.where(np.isfinite(limit), limit, 1.0)
         kind = kind if kind in ('rigid', 'lumped', 'model1') else 'model1'

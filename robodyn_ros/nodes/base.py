@@ -23,7 +23,6 @@ from std_srvs.srv import Trigger
 
 from robodyn_interfaces.srv import SetModel, SetPayload
 from robodyn_ros.check import CheckReport, check_model
-from robodyn_ros.dynamics import ClosedLoopDynamics
 from robodyn_ros.errors import RobodynError
 from robodyn_ros.nodes.fast_path import FastSubscriptions, Pacer
 from robodyn_ros.nodes.model_keeper import ModelKeeper, Payload, Running
@@ -283,9 +282,7 @@ class DynamicsNode(LifecycleNode):
     def _judge(self, running: Running) -> None:
         """Say once what makes the dynamics of this model doubtful; meshes are not opened."""
         try:
-            dynamics = running.dynamics
-            tree = dynamics.tree if isinstance(dynamics, ClosedLoopDynamics) else dynamics
-            report = check_model(running.model, dynamics=tree, thorough=False)
+            report = check_model(running.model, dynamics=running.dynamics.tree, thorough=False)
         except RobodynError as error:
             self.report('warning', f'the model cannot be judged: {error}')
             return

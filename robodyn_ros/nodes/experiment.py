@@ -15,7 +15,7 @@ from trajectory_msgs.msg import JointTrajectory
 
 from robodyn_ros.control import Reference
 from robodyn_ros.description import Array
-from robodyn_ros.dynamics import ClosedLoopDynamics, Dynamics
+from robodyn_ros.dynamics import AnyDynamics
 from robodyn_ros.excitation import Excitation
 from robodyn_ros.model import Joints
 from robodyn_ros.nodes.joint_states import StateError, StateReader
@@ -74,7 +74,7 @@ class Script:
                              reference.qdd)
 
 
-def script_of(dynamics: Dynamics | ClosedLoopDynamics, here: Array,
+def script_of(dynamics: AnyDynamics, here: Array,
               motions: list[tuple[str, Excitation]], rate: float) -> Script:
     """Lead the robot from where it is through some motions, with gentle ways between them.
 
@@ -116,7 +116,7 @@ def script_of(dynamics: Dynamics | ClosedLoopDynamics, here: Array,
                   tuple(windows))
 
 
-def approach(dynamics: Dynamics | ClosedLoopDynamics, start: Array, goal: Array, rate: float,
+def approach(dynamics: AnyDynamics, start: Array, goal: Array, rate: float,
              ) -> tuple[Array, Array, Array, Array]:
     """Return times and states of a straight way from rest to rest, slow enough for the torques."""
     joints = dynamics.joints

@@ -321,7 +321,7 @@ class Identification(DynamicsNode):
         if prove:
             motions.append((PROOF, self._motion(job, running, motions[0][1], folder)))
         assert eye.latest is not None
-        dynamics = running.with_friction_width(0.02)
+        dynamics = running.dynamics.with_model(running.model, friction_width=0.02)
         script = script_of(dynamics, eye.latest.q, motions,
                            self.get_parameter('trajectory_rate').value)
         if self._trajectory.get_subscription_count() == 0:

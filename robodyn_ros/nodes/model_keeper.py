@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from robodyn_ros.building import build_model
 from robodyn_ros.description import RobotDescription
-from robodyn_ros.dynamics import ClosedLoopDynamics, Dynamics
+from robodyn_ros.dynamics import AnyDynamics, ClosedLoopDynamics, Dynamics
 from robodyn_ros.errors import RobodynError, UnknownNameError
 from robodyn_ros.model import Joints, Model
 from robodyn_ros.urdf import parse_urdf
@@ -52,7 +52,7 @@ class Running:
 
     version: int
     model: Model
-    dynamics: Dynamics | ClosedLoopDynamics
+    dynamics: AnyDynamics
     text: str
     payload: Payload | None
     motors: Any = None
@@ -62,12 +62,6 @@ class Running:
     def joints(self) -> Joints:
         """The joints that are measured and commanded: of a robot with loops, the independent."""
         return self.dynamics.joints
-
-    def with_friction_width(self, width: float) -> Dynamics | ClosedLoopDynamics:
-        """Return the dynamics with another smooth sign of Coulomb friction."""
-        if isinstance(self.dynamics, ClosedLoopDynamics):
-            return ClosedLoopDynamics(self.model, self.dynamics.loops, friction_width=width)
-        return Dynamics(self.model, friction_width=width)
 
     @property
     def rotor_model(self) -> str:

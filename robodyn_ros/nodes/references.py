@@ -7,7 +7,7 @@ from trajectory_msgs.msg import JointTrajectory
 
 from robodyn_ros.control import Reference, saturate
 from robodyn_ros.description import Array
-from robodyn_ros.dynamics import ClosedLoopDynamics, Dynamics
+from robodyn_ros.dynamics import AnyDynamics
 from robodyn_ros.errors import ShapeError, UnknownNameError, ValueRangeError
 from robodyn_ros.model import Joints
 
@@ -76,7 +76,7 @@ def check_start(reference: Reference, time: float, q: Array, tolerance: float,
 
 
 def with_effort(message: JointTrajectory, reference: Reference,
-                dynamics: Dynamics | ClosedLoopDynamics) -> tuple[JointTrajectory, Array]:
+                dynamics: AnyDynamics) -> tuple[JointTrajectory, Array]:
     """Fill the trajectory with the efforts of inverse dynamics; return it, and who saturates.
 
     Raises

@@ -10,7 +10,7 @@ from rclpy.node import Node
 
 from robodyn_ros.control import LAWS, Gains, Tuning, automatic_gains
 from robodyn_ros.control.supervisor import ELASTIC
-from robodyn_ros.dynamics import ClosedLoopDynamics, Dynamics, FlexibleDynamics
+from robodyn_ros.dynamics import AnyDynamics, ClosedLoopDynamics, FlexibleDynamics
 from robodyn_ros.errors import ShapeError, UnknownNameError, ValueRangeError
 from robodyn_ros.nodes.parameters import declare
 
@@ -58,7 +58,7 @@ def check_mode(mode: str) -> None:
         raise UnknownNameError('mode', mode, MODES)
 
 
-def tuning_of(values: Mapping[str, Any], dynamics: Dynamics | ClosedLoopDynamics) -> Tuning | None:
+def tuning_of(values: Mapping[str, Any], dynamics: AnyDynamics) -> Tuning | None:
     """Return how a robot is controlled; None in the open loop.
 
     Raises
