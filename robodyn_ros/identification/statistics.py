@@ -129,12 +129,13 @@ class _Row:
 
     def __init__(self, place: int, sigma: float,
                  pieces: list[tuple[Array, Array, NDArray[np.bool_]]]):
-        self.place, self.sigma, self._pieces = place, sigma, pieces
+        self.place, self.sigma = place, sigma
         self.x = np.concatenate([x for x, _, _ in pieces])
         self.residual = np.concatenate([e for _, e, _ in pieces])
         self.correlated = np.zeros_like(self.x)
         self._used = np.concatenate([use for _, _, use in pieces])
-        self._edges = np.cumsum([0, *(len(x) for x, _, _ in pieces)])
+        edges = np.cumsum([0, *(len(x) for x, _, _ in pieces)])
+        self._pieces = [slice(a, b) for a, b in zip(edges[:-1], edges[1:], strict=True)]
         self._lags = int(min(MAX_ORDER, self._used.sum() // 20))
 
     def durbin_watson(self) -> float:
@@ -150,22 +151,25 @@ class _Row:
             x, y = self.x[:, :-1], self.correlated[:, :-1]
             away = x @ plain, self.sigma**2 * (x @ spread)
             for k in range(self._lags + 1):
-                for a, b in zip(self._edges[:-1], self._edges[1:], strict=True):
+                for piece in self._pieces:
+                    a, b = piece.start, piece.stop
                     early, late = slice(a, max(b - k, a)), slice(a + k, b)
                     lost[k] += float(np.sum(away[0][early] * y[late])
                                      + np.sum(away[0][late] * y[early])
                                      - np.sum(away[1][early] * x[late]))
         sums, pairs = np.zeros(self._lags + 1), np.zeros(self._lags + 1)
-        for _, e, use in self._pieces:
+        for piece in self._pieces:
+            e, use = self.residual[piece], self._used[piece]
             for k in range(min(self._lags + 1, len(e))):
                 sums[k] += float(e[:len(e) - k] @ e[k:])
                 pairs[k] += int((use[:len(e) - k] & use[k:]).sum())
         gamma = _autocovariance((sums + lost) / pairs[0], int(pairs[0]))
         kernel = np.concatenate([gamma[:0:-1], gamma])[:, None]
-        self.correlated = np.concatenate([
-            use[:, None] * (scipy.signal.oaconvolve(x, kernel, mode='same', axes=0)
-                            if len(kernel) <= len(x) else _convolve(x, gamma))
-            for x, _, use in self._pieces])
+        for piece in self._pieces:
+            x = self.x[piece]
+            self.correlated[piece] = self._used[piece, None] * (
+                scipy.signal.oaconvolve(x, kernel, mode='same', axes=0)
+                if len(kernel) <= len(x) else _convolve(x, gamma))
 
 
 def _rows(observations: Observations, kept: tuple[int, ...], estimate: Estimate) -> Iterator[_Row]:
