@@ -4,11 +4,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from robots import planar_2r
+from robots import PANDA_URDF, planar_2r
+from synthetic import LWR4
 
 import robodyn_ros as rd
-from robodyn_ros.control import LAWS, Gains, Supervisor, Tuning, automatic_gains
+from robodyn_ros.control import LAWS, Gains, Supervisor, Tuning, automatic_damping, automatic_gains
 
+PALLETISER = LWR4.parent / 'palletiser.urdf.xacro'
+LOOPS = LWR4.parent.parent / 'config/robots/palletiser_loops.yaml'
 MODEL = rd.load_model(planar_2r(), gravity=(0, -9.81, 0))
 DYNAMICS = rd.Dynamics(MODEL)
 STEP = 0.001
@@ -115,9 +118,33 @@ def test_friction_is_compensated_by_its_share_with_a_smooth_sign():
     assert torque[1] - torque[0] == pytest.approx(0.8 * sticky.friction(state[1])[0])
 
 
-def test_automatic_gains_are_below_what_the_least_inertia_bears():
-    gains = automatic_gains(DYNAMICS, frequency=10.0)
+def test_automatic_gains_are_what_the_least_inertia_bears_and_gravity_needs():
     q = np.random.default_rng(5).uniform(-3, 3, (500, 2))
     least = np.diagonal(DYNAMICS.mass_matrix(q), axis1=1, axis2=2).min(axis=0)
-    assert (gains.kp <= 100 * least * 1.05).all() and (gains.kp > 50 * least).all()
-    np.testing.assert_allclose(gains.kd, gains.kp / 5)
+    fast = automatic_gains(DYNAMICS, frequency=30.0)
+    assert (fast.kp <= 900 * least * 1.05).all() and (fast.kp > 450 * least).all()
+    np.testing.assert_allclose(fast.kd, fast.kp / 15)
+    soft = automatic_gains(DYNAMICS, frequency=0.1)
+    needed = -np.diagonal(_slopes_of_gravity(DYNAMICS, q), axis1=1, axis2=2).min(axis=0)
+    assert (soft.kp > needed).all() and (soft.kp < 4 * needed).all()
+    np.testing.assert_allclose(automatic_damping(DYNAMICS), 10 * fast.kp / 900, rtol=1e-12)
+
+
+@pytest.mark.parametrize('load', [
+    lambda: rd.Dynamics(rd.load_model(PANDA_URDF)),
+    lambda: rd.ClosedLoopDynamics(rd.load_model(PALLETISER), LOOPS)], ids=['panda', 'palletiser'])
+def test_automatic_gains_hold_an_arm_upright(load, rng):
+    """Feed-forward and PD about any pose: what pulls back is more than what gravity pushes."""
+    dynamics = load()
+    joints = dynamics.joints
+    q = rng.uniform(np.maximum(joints.lower, -3), np.minimum(joints.upper, 3), (400, joints.n))
+    if isinstance(dynamics, rd.ClosedLoopDynamics):
+        q = q[dynamics.reachable(1.01 * q) & dynamics.reachable(q) & dynamics.reachable(0.99 * q)]
+    kp = np.diag(automatic_gains(dynamics).kp)
+    assert np.linalg.eigvalsh(kp + _slopes_of_gravity(dynamics, q)).min() > 0
+
+
+def _slopes_of_gravity(dynamics, q, step=1e-6):
+    """dg/dq, shape (N, n, n)."""
+    return np.stack([(dynamics.gravity(q + way) - dynamics.gravity(q - way)) / (2 * step)
+                     for way in step * np.eye(q.shape[1])], axis=-1)

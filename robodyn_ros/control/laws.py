@@ -16,6 +16,10 @@ from robodyn_ros.description import Array
 from robodyn_ros.dynamics import AnyDynamics, ClosedLoopDynamics, FlexibleDynamics
 from robodyn_ros.errors import ShapeError, ValueRangeError
 
+POSES = 256  # in which inertia and gravity are looked at
+STEP = 1e-5  # rad or m, over which gravity is differentiated
+HOLD = 1.2  # times what gravity needs
+
 
 @dataclass(frozen=True, eq=False)
 class Gains:
@@ -53,31 +57,53 @@ class Gains:
         return cls(*arrays)
 
 
-def automatic_gains(dynamics: AnyDynamics, frequency: float = 10.0, poses: int = 256) -> Gains:
-    """Gains that no joint's least inertia in its range turns unstable at some hundred hertz.
+def automatic_gains(dynamics: AnyDynamics, frequency: float = 10.0) -> Gains:
+    """Gains that hold the arm against gravity anywhere, and are stable at some hundred hertz.
+
+    Gravity pushes an arm that stands upright further from its reference, feed-forward or not:
+    ``kp + dg/dq`` is positive definite in every pose where kp is above the sums of its rows.
 
     Parameters
     ----------
-    dynamics : Dynamics
+    dynamics : Dynamics or ClosedLoopDynamics
         Of the robot.
     frequency : float
-        rad/s, of each joint alone where its inertia is least; critically damped.
-    poses : int
-        At how many poses in the joint range the least is sought; the same ones every time.
+        rad/s, of each joint alone where its inertia is least, or more where gravity needs it.
 
     Returns
     -------
     Gains
-        ``kp = frequency^2 m``, ``kd = 2 frequency m`` with the least diagonal entries m of M.
+        ``kp = max(frequency^2 m, 1.2 s)``, ``kd = 2 frequency m`` with the least diagonal entries
+        m of M and the largest sums s of ``|dg_i/dq_j|`` over j.
     """
+    q = _poses(dynamics)
+    least, steps = _least_inertia(dynamics, q), STEP * np.eye(dynamics.joints.n)
+    if isinstance(dynamics, ClosedLoopDynamics):  # but where a small step leads out
+        for step in (*steps, *-steps):
+            q = q[dynamics.reachable(q + step)]
+    sums = np.zeros_like(q)
+    for step in steps:
+        sums += np.abs(dynamics.gravity(q + step) - dynamics.gravity(q - step)) / (2 * STEP)
+    kp = np.maximum(frequency**2 * least, HOLD * sums.max(axis=0))
+    return Gains(kp, 2 * frequency * least)
+
+
+def automatic_damping(dynamics: AnyDynamics, frequency: float = 10.0) -> Array:
+    """Damping of an arm that is led by hand, shape (n,): ``frequency`` times the least inertia."""
+    return np.asarray(frequency * _least_inertia(dynamics, _poses(dynamics)))
+
+
+def _poses(dynamics: AnyDynamics) -> Array:
+    """Poses in the joint range, the same ones every time; shape (N, n)."""
     joints = dynamics.joints
     lower = np.where(np.isfinite(joints.lower), joints.lower, -np.pi)
     upper = np.where(np.isfinite(joints.upper), joints.upper, np.pi)
-    q = np.random.default_rng(0).uniform(lower, upper, (poses, joints.n))
-    if isinstance(dynamics, ClosedLoopDynamics):
-        q = q[dynamics.reachable(q)]
-    least = np.diagonal(dynamics.mass_matrix(q), axis1=1, axis2=2).min(axis=0)
-    return Gains(frequency**2 * least, 2 * frequency * least)
+    q = np.random.default_rng(0).uniform(lower, upper, (POSES, joints.n))
+    return q[dynamics.reachable(q)] if isinstance(dynamics, ClosedLoopDynamics) else q
+
+
+def _least_inertia(dynamics: AnyDynamics, q: Array) -> Array:
+    return np.asarray(np.diagonal(dynamics.mass_matrix(q), axis1=1, axis2=2).min(axis=0))
 
 
 def gravity_compensation(dynamics: AnyDynamics, q: Array, qd: Array, damping: Array) -> Array:

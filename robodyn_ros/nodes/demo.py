@@ -31,21 +31,22 @@ from robodyn_ros.dynamics import Dynamics
 from robodyn_ros.excitation import Excitation, sample_motion
 from robodyn_ros.model import Model
 from robodyn_ros.nodes.base import LATCHED
-from robodyn_ros.nodes.fast_path import FastSubscriptions
+from robodyn_ros.nodes.fast_path import DEPTH, FastSubscriptions
 from robodyn_ros.nodes.processes import NodeProcess
 from robodyn_ros.nodes.recorder import Recorder
 from robodyn_ros.nodes.stamps import nanoseconds, set_nanoseconds
 from robodyn_ros.nodes.trajectories import joint_trajectory
 
 RATE = 500.0  # Hz of the simulator, and so of the loop
-# gravity where the arm is: soft gains alone do not hold an arm that stands upright for long
-LAWS = {'pd': 'PD alone', 'feedforward_gravity': 'feed-forward + PD'}
+PATIENT = 600.0  # s: where this machine is busy, the arm waits for its controller, in lock-step
+ATTEMPTS = 3  # to put the arm at the start
+LAWS = {'pd': 'PD alone', 'feedforward_pd': 'feed-forward + PD'}
 TOLERANCE = 1e-9  # of the terms against the core, relative to the largest of its kind
 TERMS = ('gravity', 'coriolis', 'friction', 'mass_matrix')
-HEARD = {'/joint_states': JointState, '/feedforward/torque': JointState,
+HEARD = {'/joint_states': JointState, '/simulator/torque': JointState,
          '/dynamics/terms': DynamicsTerms}
 RECORDED = {'/joint_states': 'sensor_msgs/msg/JointState',
-            '/feedforward/torque': 'sensor_msgs/msg/JointState'}
+            '/simulator/torque': 'sensor_msgs/msg/JointState'}
 
 
 @dataclass(eq=False)
@@ -89,8 +90,8 @@ class Audience(Node):
         # messages are kept as they come, serialised, and read when there is time
         self._fast = FastSubscriptions(self, lambda topic, error: None)
         for topic, kind in HEARD.items():
-            self._fast.add(kind, topic, lambda raw, topic=topic: self._on(topic, raw), 100,
-                           raw=True)
+            self._fast.add(kind, topic, lambda raw, topic=topic: self._on(topic, raw),
+                           DEPTH, raw=True)
         self._fast.start()
         self.create_subscription(DiagnosticArray, '/diagnostics', self._on_diagnostics, 10)
         self._mode = self.create_client(SetParameters, 'feedforward/set_parameters')
@@ -184,24 +185,29 @@ def _start(stack: ExitStack, model: Model, motion: Excitation) -> list[NodeProce
     common = ('-p', f'gravity:={numbers(model.gravity)}')
     return [stack.enter_context(NodeProcess(name, '--ros-args', *common, *options))
             for name, options in (
-                ('simulator', ('-p', f'rate:={RATE}', '-p', 'brakes:=true', '-p',
+                ('simulator', ('-p', f'rate:={RATE}', '-p', 'lock_step:=true', '-p',
+                               'real_time_factor:=1.0', '-p',
                                f'start_position:={numbers(motion.at(0.0).q)}')),
                 ('dynamics', ()),
-                ('feedforward', ('-p', 'friction_width:=0.01', '-p', 'state_timeout:=0.3', '-p',
-                                 'zero_after:=1.0', '-r',
-                                 '~/commands:=/simulator/commands')))]
+                ('feedforward', ('-p', 'friction_width:=0.01', '-p',
+                                 f'state_timeout:={PATIENT}', '-p', f'zero_after:={PATIENT}',
+                                 '-r', '~/torque:=/simulator/torque')))]
 
 
 def _run(law: str, motion: Excitation, audience: Audience, executor: Any,
          nodes: list[NodeProcess], console: Console, model: Model) -> Track | None:
     """Follow the motion under one law; None where a node died."""
-    answers = audience.begin(law)
-    if not _spin(executor, 10.0, nodes, until=lambda: all(one.done() for one in answers)):
-        return None
-    for messages in audience.heard.messages.values():
-        messages.clear()
-    if not _spin(executor, 10.0, nodes,
+    for _ in range(ATTEMPTS):  # the first state may come before its listeners are connected
+        answers = audience.begin(law)
+        if not _spin(executor, 30.0, nodes,
+                     until=lambda answers=answers: all(one.done() for one in answers)):
+            return None
+        for messages in audience.heard.messages.values():
+            messages.clear()
+        if _spin(executor, 10.0, nodes,
                  until=lambda: len(audience.heard.messages['/joint_states']) > RATE / 5):
+            break
+    else:
         return None
     start = audience.send(motion)
     end = start + int(motion.duration * 1e9)
@@ -212,7 +218,7 @@ def _run(law: str, motion: Excitation, audience: Audience, executor: Any,
 
     with Live(table(), console=console, auto_refresh=False) as live:
         while nanoseconds(audience.heard.latest('/joint_states').header.stamp) < end:
-            if not _spin(executor, 0.4, nodes) or time.monotonic() - began > 30 + 3 * (
+            if not _spin(executor, 0.4, nodes) or time.monotonic() - began > 60 + 20 * (
                     motion.duration):
                 return None
             live.update(table(), refresh=console.is_terminal)

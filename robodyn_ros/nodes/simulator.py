@@ -23,6 +23,7 @@ from robodyn_ros.nodes.parameters import declare
 from robodyn_ros.nodes.stamps import nanoseconds, set_nanoseconds
 from robodyn_ros.simulation import Sensors, Simulation, SimulationError
 
+CAUGHT_UP = 0.02  # s that a paced world in lock-step may be late, and hurries
 MOST_CYCLES = 10_000  # without a state, in lock-step
 
 
@@ -193,13 +194,8 @@ class Simulator(DynamicsNode):
             missing = next(j for j in simulation.joint_names if j not in given)
             self.warn('command_refused', f'torque of {missing!r} is missing')
             return
-        stamp = nanoseconds(message.header.stamp)
-        if stamp and stamp != self._last_stamp and self.get_parameter('lock_step').value:
-            self.warn('not_an_answer', f'torque with the stamp {stamp * 1e-9:.6f} s left alone: '
-                      f'the last state has {self._last_stamp * 1e-9:.6f} s')
-            return
         self._take(np.array([given[joint] for joint in simulation.joint_names]), simulation,
-                   'torque')
+                   'torque', stamp=nanoseconds(message.header.stamp))
 
     def _on_force(self, place: int, message: Float64) -> None:
         simulation = self._simulation
@@ -209,17 +205,24 @@ class Simulator(DynamicsNode):
         torque[place] = message.data
         self._take(torque, simulation, simulation.joint_names[place], cycle=False)
 
-    def _take(self, torque: Any, simulation: Simulation, what: str, cycle: bool = True) -> None:
+    def _take(self, torque: Any, simulation: Simulation, what: str, cycle: bool = True,
+              stamp: int = 0) -> None:
         if torque.shape != (simulation.n,) or not np.isfinite(torque).all():
             self.warn('command_refused', f'{what} refused: {torque.tolist()}; valid: '
                       f'{simulation.n} finite numbers')
             return
         answer = cycle and self.active and self.get_parameter('lock_step').value
         with self._lock:
-            self._command, self._commanded, self._fresh = torque, time.monotonic(), True
-            self.counts['commands'] += 1
-            self._waiting = self._waiting or answer
-        if answer:
+            last = self._last_stamp
+            late = answer and stamp and stamp != last
+            if not late:
+                self._command, self._commanded, self._fresh = torque, time.monotonic(), True
+                self.counts['commands'] += 1
+                self._waiting = self._waiting or answer
+        if late:
+            self.warn('not_an_answer', f'torque with the stamp {stamp * 1e-9:.6f} s left alone: '
+                      f'the last state has {last * 1e-9:.6f} s')
+        elif answer:
             self._keep_pace()
             self._go_on()
 
@@ -228,33 +231,37 @@ class Simulator(DynamicsNode):
     def _tick(self) -> None:
         if not self.active or self._held or self._simulation is None:
             return
-        if not self._fresh:
-            self.counts['cycles_without_command'] += 1
-        self._fresh = False
-        if not self._commanded and self.get_parameter('brakes').value:
-            self._cycle(None)
-            return
-        late = time.monotonic() - self._commanded > self.get_parameter('command_timeout').value
-        self._cycle(np.zeros_like(self._command) if late else self._command)
+        with self._lock:
+            if not self._fresh:
+                self.counts['cycles_without_command'] += 1
+            self._fresh = False
+            age = time.monotonic() - self._commanded
+            if not self._commanded and self.get_parameter('brakes').value:
+                self._cycle(None)
+            elif age > self.get_parameter('command_timeout').value:
+                self._cycle(np.zeros_like(self._command))
+            else:
+                self._cycle(self._command)
 
     def _keep_pace(self) -> None:
         """Wait until the next cycle may come, in lock-step."""
         factor = self.get_parameter('real_time_factor').value
         if factor:
             now = time.monotonic()
-            self._due = max(self._due + 1 / (factor * self.get_parameter('rate').value), now)
-            time.sleep(self._due - now)
+            self._due = max(self._due + 1 / (factor * self.get_parameter('rate').value),
+                            now - CAUGHT_UP)
+            time.sleep(max(self._due - now, 0.0))
 
     def _go_on(self) -> None:
         """Advance with the command that waits, if one does and nothing holds the world."""
         with self._lock:
             if self._held or not self._waiting:
                 return
-            torque, self._waiting = self._command, False
-        self._advance(torque)
+            self._advance()
 
-    def _advance(self, torque: Any) -> None:
-        """Advance until a state arrives: what is lost or late is answered by nobody."""
+    def _advance(self) -> None:
+        """Advance until a state arrives: what is lost nobody answers; with the lock held."""
+        torque, self._waiting = self._command, False
         for _ in range(MOST_CYCLES):
             if self._cycle(torque):
                 return
@@ -262,23 +269,22 @@ class Simulator(DynamicsNode):
     def _cycle(self, torque: Any) -> bool:
         """Advance one cycle and publish what is measured; return whether there is something.
 
-        No torque, None: the brakes are on.
+        With the lock held. No torque, None: the brakes are on.
         """
-        with self._lock:
-            simulation = self._simulation
-            if simulation is None or (torque is not None and len(torque) != simulation.n):
-                return True
-            steps = max(1, round(1 / (self.get_parameter('rate').value * simulation.timestep)))
-            try:
-                if torque is None:
-                    simulation.rest(steps)
-                else:
-                    simulation.step(torque, steps)
-            except SimulationError as error:
-                self._held = self._diverged = True
-                self.report('error', f'{error}; paused: ~/reset begins again')
-                return True
-            return self._publish(simulation)
+        simulation = self._simulation
+        if simulation is None or (torque is not None and len(torque) != simulation.n):
+            return True
+        steps = max(1, round(1 / (self.get_parameter('rate').value * simulation.timestep)))
+        try:
+            if torque is None:
+                simulation.rest(steps)
+            else:
+                simulation.step(torque, steps)
+        except SimulationError as error:
+            self._held = self._diverged = True
+            self.report('error', f'{error}; paused: ~/reset begins again')
+            return True
+        return self._publish(simulation)
 
     def _publish(self, simulation: Simulation) -> bool:
         """Publish the time and what is measured, if anything; with the lock held."""
@@ -359,8 +365,7 @@ class Simulator(DynamicsNode):
             response.message = 'the motion has diverged; valid: ~/reset'
             return response
         with self._lock:
-            torque, self._waiting = self._command, False
-        self._advance(torque)
+            self._advance()
         response.success, response.message = True, f'{simulation.time:.6f} s'
         return response
 
