@@ -8,7 +8,7 @@ demo: venv
 	$(RUN) .venv/bin/robodyn demo $(ARGS)
 
 # what computes, or runs in lock-step, uses all cores; what keeps time with real nodes runs alone, after it
-TIMED := $(patsubst %,test/test_%.py,node_dynamics node_feedforward node_simulator real_time cli)
+TIMED := $(patsubst %,test/test_%.py,node_dynamics node_feedforward node_simulator real_time)
 
 test: check
 ifdef ARGS

@@ -47,11 +47,24 @@ class ClosedLoop:
             'feedforward', 'friction_width:=0.01', *patient, *controller,
             remap=(f'~/{what}:=/simulator/{what}', f'joint_states:={states_as}'))
         world.describe(text)
-        world.wait_for_model('simulator')
+        world.wait(lambda: 'running at' in world.diagnostics.get('simulator', {}).get(
+            'message', ''), 'a simulated robot')
         world.wait_for_model('feedforward')
         self.states = world.collect(JointState, 'joint_states')
         world.wait(lambda: world.node.count_publishers(f'simulator/{what}') == 1, 'torques')
         world.spin(0.5)
+        if lock_step and states_as == 'joint_states':
+            self.connect()
+
+    def connect(self):
+        """Begin, in lock-step, until a state is answered: the first may find no listener yet."""
+        for last in (False,) * 9 + (True,):
+            assert self.world.call(Trigger, 'simulator/reset', Trigger.Request()).success
+            try:
+                return self.until(0.05, 60.0 if last else 6.0)
+            except AssertionError:
+                if last:
+                    raise
 
     def start_simulator(self):
         return self._start(self._robot, *self._options, remap=('__node:=simulator',))
@@ -98,8 +111,13 @@ class ClosedLoop:
 
     def until(self, seconds, timeout=300.0):
         """Wait until the simulated time."""
-        self.world.wait(lambda: self.states and self.now() >= seconds * 1e9,
-                        f'{seconds} s of simulated time', timeout)
+        try:
+            self.world.wait(lambda: self.states and self.now() >= seconds * 1e9,
+                            f'{seconds} s of simulated time', timeout)
+        except AssertionError as error:
+            raise AssertionError(f'{error}\n{self.world.diagnostics}\n'
+                                 f'{self.controller.log()[-2000:]}\n'
+                                 f'{self.simulator.log()[-2000:]}') from None
 
     def follow(self, motion, rate=100.0):
         """Follow an excitation from its start; return q - q_r at every state, shape (N, n)."""

@@ -31,7 +31,7 @@ def main():
     rclpy.init()
     node = rclpy.create_node('client')
     client = ActionClient(node, IdentifyDynamics, 'identification/identify')
-    if not client.wait_for_server(20.0):
+    if not client.wait_for_server(60.0):
         raise SystemExit('no server')
     goal = IdentifyDynamics.Goal(**json.loads(sys.argv[1]))
     future = client.send_goal_async(

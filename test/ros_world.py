@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import time
 
@@ -11,6 +10,7 @@ os.environ['ROS_AUTOMATIC_DISCOVERY_RANGE'] = 'LOCALHOST'  # before rclpy is imp
 import rclpy
 from builtin_interfaces.msg import Duration, Time
 from diagnostic_msgs.msg import DiagnosticArray
+from domains import new_domain
 from lifecycle_msgs.srv import ChangeState, GetState
 from rcl_interfaces.msg import Log
 from rcl_interfaces.srv import DescribeParameters, GetParameters, SetParameters
@@ -23,8 +23,6 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from robodyn_ros.nodes.fast_path import DEPTH, FastSubscriptions
 
-WORLDS = itertools.count(os.getpid())
-WORKER = int(os.environ.get('PYTEST_XDIST_WORKER', 'gw0')[2:]) % 2  # they share no domain
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 
 
@@ -36,7 +34,7 @@ class World:
     """One rclpy node of the test, in a domain that it shares with the processes it starts."""
 
     def __init__(self):
-        os.environ['ROS_DOMAIN_ID'] = str(1 + 49 * WORKER + next(WORLDS) % 49)
+        os.environ['ROS_DOMAIN_ID'] = new_domain()
         self.context = rclpy.Context()
         rclpy.init(context=self.context)
         self.node = rclpy.create_node('test', context=self.context)
@@ -88,7 +86,7 @@ class World:
         while time.monotonic() < end:
             self.executor.spin_once(timeout_sec=0.02)
 
-    def wait(self, condition, what, timeout=20.0):
+    def wait(self, condition, what, timeout=60.0):
         end = time.monotonic() + timeout
         while time.monotonic() < end:
             if condition():
@@ -96,7 +94,7 @@ class World:
             self.executor.spin_once(timeout_sec=0.02)
         raise AssertionError(f'waited {timeout} s for {what}')
 
-    def call(self, kind, service, request, timeout=20.0):
+    def call(self, kind, service, request, timeout=60.0):
         client = self.node.create_client(kind, service)
         assert client.wait_for_service(timeout), service
         future = client.call_async(request)

@@ -5,14 +5,15 @@ import subprocess
 import sys
 
 import pytest
+from domains import new_domain
 from robots import PANDA_URDF, planar_2r
 
 import robodyn_ros as rd
 from robodyn_ros import __version__
 
 
-def robodyn(*arguments, timeout=120):
-    environment = {**os.environ, 'ROS_DOMAIN_ID': str(1 + os.getpid() % 99)}
+def robodyn(*arguments, timeout=300):
+    environment = {**os.environ, 'ROS_DOMAIN_ID': new_domain()}
     return subprocess.run([sys.executable, '-m', 'robodyn_ros.cli', *arguments], env=environment,
                           capture_output=True, text=True, timeout=timeout)
 

@@ -295,3 +295,18 @@ def test_a_delay_of_the_torques_is_found(true, motion, rng):
     without = np.linalg.norm((result.estimate_.values - u.shift - want) / u.deviation)
     assert with_it < 0.7 * without
     assert 'older than positions' in ' '.join(result.notes)
+
+
+def test_a_guard_by_default_leaves_half_of_the_fast_samples(true, motion):
+    """Near slow samples nothing counts, as far as the filter sees; not at any price."""
+    t, q, qd, qdd = motion
+    log = rd.Log(t, q, rd.Dynamics(true).inverse_dynamics(q, qd, qdd),
+                 joint_names=true.joint_names)
+    used = {}
+    for guard in (0.0, 0.05, None):
+        result = rd.identify(true, log, friction='coulomb', slow=0.1, guard=guard)
+        used[guard] = sum(block.used.sum(axis=0) for block in result.observations.blocks())
+    assert (used[0.05] < used[0.0]).all() and (used[None] < used[0.05]).any()
+    assert (used[None] > 0.45 * used[0.0]).all()
+    with pytest.raises(rd.IdentificationError):
+        rd.identify(true, log, friction='coulomb', slow=0.1, guard=20.0)

@@ -201,11 +201,11 @@ class Planar:
     def send(self, *goals):
         """Send goals at once; return what became of each."""
         client = ActionClient(self.world.node, IdentifyDynamics, 'identification/identify')
-        assert client.wait_for_server(10.0)
+        assert client.wait_for_server(60.0)
         sent = [client.send_goal_async(IdentifyDynamics.Goal(**goal)) for goal in goals]
         self.world.wait(lambda: all(one.done() for one in sent), 'answers')
         ended = [one.result().get_result_async() for one in sent]
-        self.world.wait(lambda: all(one.done() for one in ended), 'results', 60.0)
+        self.world.wait(lambda: all(one.done() for one in ended), 'results', 300.0)
         client.destroy()
         return [one.result() for one in ended]
 
@@ -336,7 +336,7 @@ def test_the_command_shows_phases_residuals_and_the_result(planar):
     done = subprocess.run(
         [sys.executable, '-m', 'robodyn_ros.cli', 'calibrate', '--name', 'command', '--friction',
          'coulomb', '--excitation', EXCITATION, '--validation-share', '0.3'],
-        capture_output=True, text=True, timeout=60, env={**os.environ, 'COLUMNS': '140'})
+        capture_output=True, text=True, timeout=300, env={**os.environ, 'COLUMNS': '140'})
     assert done.returncode == 0, done.stdout + done.stderr
     for words in ('approach', 'excite', 'unexplained', 'condition', 'good', 'joint2',
                   'report.html'):

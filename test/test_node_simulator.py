@@ -77,6 +77,34 @@ def test_lock_step_repeats_and_equals_the_engine(world):
         world.wait(lambda: len(states) == before + 1, 'one step more')
 
 
+def test_a_pause_holds_the_world_and_a_step_moves_it(world):
+    def pause(held):
+        assert world.call(SetBool, 'simulator/pause', SetBool.Request(data=held)).success
+
+    def command(*torque):
+        world.publish(Float64MultiArray, 'simulator/commands', Float64MultiArray(data=torque))
+        world.spin(0.5)
+
+    with simulator('rate:=100.0', 'lock_step:=true'):
+        started(world, PLANAR)
+        states = world.collect(JointState, 'joint_states')
+        pause(True)
+        command(1.0, 2.0)
+        assert not states
+        assert world.call(Trigger, 'simulator/step', Trigger.Request()).success
+        world.wait(lambda: states, 'a step')
+        assert list(states[-1].effort) == [1.0, 2.0]
+        pause(False)  # this command has had its cycle
+        world.spin(0.5)
+        assert len(states) == 1
+        pause(True)
+        command(3.0, 4.0)
+        assert len(states) == 1
+        pause(False)  # this one has not
+        world.wait(lambda: len(states) == 2, 'what waited')
+        assert list(states[-1].effort) == [3.0, 4.0]
+
+
 def test_closed_loop_holds_and_a_dead_controller_means_zero(world):
     model = rd.load_model(PLANAR)
     dynamics = rd.Dynamics(model)

@@ -267,6 +267,9 @@ def _excited(base: BaseParameters, factors: Array, notes: list[str]) -> BasePara
     still = [k for k, norm in enumerate(norms) if norm < 1e-9 * max(norms.max(), 1e-300)]
     if not still:
         return base
+    if len(still) == base.count:
+        raise IdentificationError('no sample counts, or nothing moves; valid: a lower slow or '
+                                  'guard, or a longer log')
     notes.append('not excited at all by this motion: '
                  + ', '.join(base.names[k] for k in still))
     return _only(base, [k for k in range(base.count) if k not in still])
