@@ -224,7 +224,7 @@ class Planar:
         first = len(self.loop.states)
 
         def still():
-            speeds = np.abs([m.velocity for m in self.loop.states[first:first + int(3 * RATE)]])
+            speeds = np.abs([m.velocity for m in self.loop.states[first:first + int(2.8 * RATE)]])
             return len(speeds) > 0.3 * RATE and speeds[-int(0.3 * RATE):].max() < 0.05
         self.world.wait(still, 'the arm to rest', 60.0)
 

@@ -149,10 +149,9 @@ class Observations:
             w = self.linear.regressor(segment.q[part], segment.qd[part], segment.qdd[part],
                                       loaded=segment.loaded)
             qd = decimate(segment.qd[part])
-            used = (np.abs(qd) > self.slow) & self.torques_of if self.slow.any() else \
-                np.broadcast_to(self.torques_of, qd.shape)
+            used = np.broadcast_to(self.torques_of, qd.shape)
             if far is not None:
-                used = used & far[chosen]
+                used = used & (np.abs(qd) > self.slow) & far[chosen]
             target = tau[part]
             for column, value in self.known.items():
                 target = target - w[:, :, column] * value
