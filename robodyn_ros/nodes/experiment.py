@@ -37,6 +37,10 @@ class Fault(Exception):
     """The robot, its states or its disk do what they must not."""
 
 
+class Silent(Fault):
+    """The states stay out."""
+
+
 @dataclass(frozen=True)
 class Window:
     """A part of the experiment that is recorded; s from its start."""
@@ -250,12 +254,19 @@ class Eye:
         self.take()
 
     def check(self, reference: tuple[Array, Array] | None = None) -> None:
-        """Raise Fault where the robot is silent, frozen, out of its limits or off its reference.
+        """Raise Fault where the robot is frozen, out of its limits or off its reference.
 
         Parameters
         ----------
         reference : tuple of ndarray, shape (n,), optional
             q, qd that it should have.
+
+        Raises
+        ------
+        Silent
+            No new state has come for ``timeout``.
+        Fault
+            What is wrong; before silence come problems of the disk and of the stamps.
         """
         joints, latest = self.joints, self.latest
         for *_, recorder in self._recorders:
@@ -268,7 +279,7 @@ class Eye:
                         f'{", ".join(joints.joint_names)}')
         age = time.monotonic() - latest.arrived
         if age > self.timeout:
-            raise Fault(f'joint_states stay out: the last new one is {age:.2f} s old')
+            raise Silent(f'joint_states stay out: the last new one is {age:.2f} s old')
         slack = SLACK * np.where(np.isfinite(joints.upper - joints.lower),
                                  joints.upper - joints.lower, 1.0)
         outside = (latest.q < joints.lower - slack) | (latest.q > joints.upper + slack)

@@ -31,7 +31,7 @@ from robodyn_ros.identification.live import LiveFit
 from robodyn_ros.identification.reading import read_format
 from robodyn_ros.identification.runs import PROOF, RECORDING, Runs
 from robodyn_ros.nodes.base import DynamicsNode, run
-from robodyn_ros.nodes.experiment import Eye, Fault, play, script_of
+from robodyn_ros.nodes.experiment import Eye, Fault, Silent, play, script_of
 from robodyn_ros.nodes.fast_path import DEPTH
 from robodyn_ros.nodes.goals import Goal, command_of, fill, search_of, settings_of
 from robodyn_ros.nodes.model_keeper import Running
@@ -382,14 +382,12 @@ class Identification(DynamicsNode):
                     time.sleep(0.02)
                 start, share = eye.latest.stamp, 0.0
                 while share < 1:
-                    latest = eye.latest
-                    if time.monotonic() - latest.arrived > eye.timeout:
-                        self.report('info', 'joint_states ended, and so does the recording')
-                        return
                     eye.check()
-                    share = (latest.stamp - start) * 1e-9 / goal.duration
+                    share = (eye.latest.stamp - start) * 1e-9 / goal.duration
                     tick('record', min(share, 1.0))
                     time.sleep(0.02)
+            except Silent:
+                self.report('info', 'joint_states ended, and so does the recording')
             finally:
                 eye.close()
 
