@@ -374,7 +374,7 @@ def test_a_real_log_played_as_a_bag_gives_the_offline_figures(world, tmp_path):
     states = DATA / 'ur10/ur10_exciting_trajectory.db3'
     model = rd.load_model(UR10)
     log = rd.read_log(states, model)
-    with server(world, tmp_path / 'runs', 'state_timeout:=2.0') as process:
+    with server(world, tmp_path / 'runs', 'state_timeout:=5.0') as process:
         publisher = world.node.create_publisher(JointState, 'joint_states', 100_000)  # loses none
         world.wait(lambda: publisher.get_subscription_count() == 1, 'the server')
         with Reader(states) as bag:
@@ -409,7 +409,7 @@ def test_motor_torques_and_an_unknown_payload_through_the_action(world, tmp_path
     rng = np.random.default_rng(0)
     world.describe(PLANAR.description.urdf)
     topics = ['motor_states', 'joint_states']  # the motors' first: states carry the stamp
-    with server(world, tmp_path / 'runs', 'use_motor_states:=true', 'state_timeout:=2.0') as node:
+    with server(world, tmp_path / 'runs', 'use_motor_states:=true', 'state_timeout:=5.0') as node:
         publishers = [world.node.create_publisher(JointState, topic, 1000) for topic in topics]
         world.wait(lambda: all(p.get_subscription_count() for p in publishers), 'the server')
 
