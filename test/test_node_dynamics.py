@@ -1,5 +1,7 @@
 """The node `dynamics`, a real process, on real topics."""
 
+import signal
+
 import numpy as np
 import pytest
 import yaml
@@ -245,6 +247,18 @@ def test_lifecycle(world):
         assert world.transition('dynamics', Transition.TRANSITION_ACTIVATE)
         terms.clear()
         answer(world, terms, ['j1', 'j2'], [0, 0], [0, 0])
+        assert process.stop() == 0, process.log()
+
+
+def test_an_interrupt_ends_a_node_that_a_shell_started_in_the_background(world):
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # what shells do to it
+    try:
+        process = NodeProcess('dynamics')
+    finally:
+        signal.signal(signal.SIGINT, before)
+    with process:
+        world.describe(planar_2r())
+        world.wait_for_model('dynamics')
         assert process.stop() == 0, process.log()
 
 

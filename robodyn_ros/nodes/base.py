@@ -315,7 +315,8 @@ def run(make: Callable[[], DynamicsNode], arguments: list[str] | None = None) ->
     """Initialise, make the node, start it, spin it; it speaks its last words while it can."""
     # rclpy's own handler would end the context first, and nothing could be published any more
     rclpy.init(args=arguments, signal_handler_options=SignalHandlerOptions.NO)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    for number in (signal.SIGINT, signal.SIGTERM):  # shells ignore SIGINT in the background
+        signal.signal(number, signal.default_int_handler)
     try:
         node = make()
         executor = SingleThreadedExecutor()
