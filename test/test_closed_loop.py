@@ -189,6 +189,23 @@ def test_states_that_are_late_lost_or_noisy_do_not_diverge(world):
         assert 'following -> gravity compensation' in log and 'following -> holding' not in log
 
 
+def test_a_clock_that_jumps_back_with_a_new_law_or_model_is_noticed(world):
+    with held(world) as loop:
+        payload = SetPayload.Request(link='wrist_3_link', mass=1.0)
+        for change in (lambda: loop.law('pd'),
+                       lambda: world.call(SetPayload, 'feedforward/set_payload', payload)):
+            loop.begin(POSE)
+            loop.until(0.2)
+            loop.pause(True)
+            before = loop.controller.log().count('time_jump')
+            assert before
+            world.spin(5.1)  # what is warned of is said every 5 s
+            change()
+            loop.begin(POSE, held=True)  # no state comes between
+            world.wait(lambda before=before: loop.controller.log().count('time_jump') == before
+                       + 1, 'the jump to be seen')
+
+
 def test_modes_change_without_a_bump_and_limits_hold(world):
     with held(world, simulator=('real_time_factor:=1.0',), controller=('ramp:=0.3',)) as loop:
         motion = fast_motion(loop.model)

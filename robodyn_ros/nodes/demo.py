@@ -121,7 +121,7 @@ class Audience(Node):
     def send(self, motion: Excitation) -> int:
         """Send the motion; return the stamp of its start, ns of the simulator's clock."""
         message = joint_trajectory(motion, 50.0)
-        start = nanoseconds(self.heard.latest('/joint_states').header.stamp) + 500_000_000
+        start = nanoseconds(self.heard.latest('/joint_states').header.stamp) + 1_000_000_000
         set_nanoseconds(message.header.stamp, start)
         self._reference.publish(message)
         return start
@@ -165,6 +165,8 @@ def run_demo(model: Model, text: str, *, seconds: float, picture: Path | None = 
             tracks.append(track)
             wrong = max(wrong, _terms_error(audience.heard, model))
         code = _summary(console, model, tracks, wrong)
+        if code:
+            _fail(console, nodes)
         if recorder is not None:
             console.print(f'{recorder.count} messages in {record}')
         if plot is not None:

@@ -175,8 +175,12 @@ class Feedforward(DynamicsNode):
         names = list(running.joints.joint_names)
         torque = JointState(name=names, effort=[0.0] * len(names))
         commands = Float64MultiArray(data=[0.0] * len(order))
-        return Loop(running, tuning_of(values, running.dynamics), StateReader(running.joints),
-                    order, torque, view(torque.effort), commands, view(commands.data))
+        known = self._loop  # its reader knows the last stamp: no jump of the clock is missed
+        reader = known.reader if known is not None and (
+            known.running.joints.joint_names == running.joints.joint_names) else StateReader(
+            running.joints)
+        return Loop(running, tuning_of(values, running.dynamics), reader, order, torque,
+                    view(torque.effort), commands, view(commands.data))
 
     def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Stop publishing, after a torque of zero where the loop was closed."""

@@ -52,7 +52,7 @@ class Simulator(DynamicsNode):
         self._held = self._diverged = False
         self._waiting = False  # a command that has not moved the robot yet, in lock-step
         self._due = 0.0  # when the next cycle may come, in lock-step
-        self._last_stamp = 0  # of the states, ns
+        self._last_stamp = -1  # of the states, ns
         self._viewer: Any = None
         super().__init__('simulator', **options)
 
@@ -350,7 +350,8 @@ class Simulator(DynamicsNode):
             self._command, self._commanded = np.zeros(simulation.n), 0.0
             if self._diverged:
                 self._held = self._diverged = False
-            heard = self._publish(simulation)  # or nobody answers
+            # or nobody answers; nor to a stamp that was said before
+            heard = self._cycle(None) if self._last_stamp == 0 else self._publish(simulation)
             self._waiting = self.get_parameter('lock_step').value and not heard
         self._go_on()
         response.success, response.message = True, 'at the start'
