@@ -12,6 +12,7 @@ from robodyn_ros.control import Reference
 from robodyn_ros.excitation import sample_motion as fast_motion
 from robodyn_ros.nodes.fast_path import DEPTH, FastSubscriptions
 from robodyn_ros.nodes.processes import NodeProcess
+from robodyn_ros.nodes.stamps import nanoseconds, set_nanoseconds
 from robodyn_ros.nodes.trajectories import trajectory_of
 
 
@@ -106,8 +107,7 @@ class ClosedLoop:
         assert self.world.call(SetBool, 'simulator/pause', SetBool.Request(data=held)).success
 
     def now(self):
-        stamp = self.states[-1].header.stamp
-        return stamp.sec * 10**9 + stamp.nanosec
+        return nanoseconds(self.states[-1].header.stamp)
 
     def until(self, seconds, timeout=300.0):
         """Wait until the simulated time."""
@@ -131,7 +131,7 @@ class ClosedLoop:
         self.until(0.05)
         message = trajectory_of(self.joints.joint_names, t, *points)
         start = self.started = self.now() + 1_000_000_000
-        message.header.stamp.sec, message.header.stamp.nanosec = divmod(start, 10**9)
+        set_nanoseconds(message.header.stamp, start)
         self.world.publish(JointTrajectory, 'feedforward/reference', message)
         self.until(start * 1e-9 + t[-1])
         times, q, _, _ = self.history()

@@ -22,6 +22,7 @@ from std_msgs.msg import String
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from robodyn_ros.nodes.fast_path import DEPTH, FastSubscriptions
+from robodyn_ros.nodes.stamps import nanoseconds
 
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 
@@ -161,6 +162,6 @@ def trajectory(names, points, start_ns=0):
 def of(messages, ns):
     """The message with this stamp, or None."""
     for message in messages:
-        if message.header.stamp.sec * 10**9 + message.header.stamp.nanosec == ns:
+        if nanoseconds(message.header.stamp) == ns:
             return message
     return None

@@ -19,6 +19,7 @@ import robodyn_ros as rd  # noqa: E402
 from robodyn_interfaces.msg import DynamicsTerms  # noqa: E402
 from robodyn_interfaces.srv import SetPayload  # noqa: E402
 from robodyn_ros.nodes.processes import NodeProcess  # noqa: E402
+from robodyn_ros.nodes.stamps import nanoseconds  # noqa: E402
 from robodyn_ros.nodes.trajectories import joint_trajectory  # noqa: E402
 
 PANDA = PANDA_URDF.read_text().replace('type="prismatic"', 'type="fixed"')  # fingers closed
@@ -118,8 +119,7 @@ def test_elastic_feedforward_moves_the_tip_three_times_better(world):
             links.clear()
             loop.follow_points(t, q, qd, qdd)
             start = loop.started
-            heard = {m.header.stamp.sec * 10**9 + m.header.stamp.nanosec: m.position
-                     for m in list(links)}
+            heard = {nanoseconds(m.header.stamp): m.position for m in list(links)}
             times = np.array([ns for ns in heard if start <= ns <= start + t[-1] * 1e9])
             where = np.array([heard[ns] for ns in times])
             wanted = motion.at((times - start) * 1e-9).q

@@ -11,6 +11,7 @@ from synthetic import LWR4  # noqa: E402
 
 import robodyn_ros as rd  # noqa: E402
 from robodyn_ros.nodes.experiment import Eye, Fault, Silent  # noqa: E402
+from robodyn_ros.nodes.stamps import set_nanoseconds  # noqa: E402
 
 JOINTS = rd.load_model(LWR4.parent / 'planar_2r.urdf.xacro').joints
 
@@ -18,7 +19,7 @@ JOINTS = rd.load_model(LWR4.parent / 'planar_2r.urdf.xacro').joints
 def see(eye, seconds):
     message = JointState(name=list(JOINTS.joint_names), position=[0.1, 0.2],
                          velocity=[0.0, 0.0], effort=[0.0, 0.0])
-    message.header.stamp.sec, message.header.stamp.nanosec = divmod(int(seconds * 1e9), 10**9)
+    set_nanoseconds(message.header.stamp, round(seconds * 1e9))
     eye.on_state(serialize_message(message))
 
 

@@ -21,6 +21,7 @@ import robodyn_ros as rd  # noqa: E402
 from robodyn_interfaces.msg import DynamicsTerms  # noqa: E402
 from robodyn_interfaces.srv import SetModel, SetPayload  # noqa: E402
 from robodyn_ros.nodes.processes import NodeProcess  # noqa: E402
+from robodyn_ros.nodes.stamps import nanoseconds  # noqa: E402
 
 TEXT = PANDA_URDF.read_text()
 
@@ -70,7 +71,7 @@ def test_topics_equal_pinocchio(world, panda, rng):
                                    atol=1e-9 * mass.max())
         np.testing.assert_allclose(message.gravity, oracle.gravity(q), atol=1e-9 * 30)
         np.testing.assert_allclose(message.coriolis, oracle.coriolis(q, qd), atol=1e-9 * 30)
-        stamp = message.header.stamp.sec * 10**9 + message.header.stamp.nanosec
+        stamp = nanoseconds(message.header.stamp)
         for name, messages in topics.items():
             world.wait(lambda m=messages, s=stamp: of(m, s) is not None, name)
             np.testing.assert_allclose(of(messages, stamp).effort, getattr(message, name))

@@ -8,7 +8,7 @@ from robots import PANDA_URDF, planar_2r
 from synthetic import LWR4
 
 import robodyn_ros as rd
-from robodyn_ros.control import LAWS, Gains, Supervisor, Tuning, automatic_damping, automatic_gains
+from robodyn_ros.control import LAWS, Gains, Supervisor, Tuning, automatic_gains
 
 PALLETISER = LWR4.parent / 'palletiser.urdf.xacro'
 LOOPS = LWR4.parent.parent / 'config/robots/palletiser_loops.yaml'
@@ -127,7 +127,7 @@ def test_automatic_gains_are_what_the_least_inertia_bears_and_gravity_needs():
     soft = automatic_gains(DYNAMICS, frequency=0.1)
     needed = -np.diagonal(_slopes_of_gravity(DYNAMICS, q), axis1=1, axis2=2).min(axis=0)
     assert (soft.kp > needed).all() and (soft.kp < 4 * needed).all()
-    np.testing.assert_allclose(automatic_damping(DYNAMICS), 10 * fast.kp / 900, rtol=1e-12)
+    np.testing.assert_allclose(automatic_gains(DYNAMICS).kd / 2, 10 * fast.kp / 900, rtol=1e-12)
 
 
 @pytest.mark.parametrize('load', [

@@ -2,7 +2,6 @@
 
 from robodyn_ros.control.laws import (
     Gains,
-    automatic_damping,
     automatic_gains,
     computed_torque,
     elastic_feedforward_pd,
@@ -16,5 +15,5 @@ from robodyn_ros.control.reference import Reference, saturate
 from robodyn_ros.control.supervisor import LAWS, Command, Supervisor, Tuning
 
 __all__ = ['LAWS', 'Command', 'Gains', 'Reference', 'SmoothMotion', 'Supervisor', 'Tuning',
-           'automatic_damping', 'automatic_gains', 'computed_torque', 'elastic_feedforward_pd',
-           'feedforward_gravity', 'feedforward_pd', 'gravity_compensation', 'pd', 'saturate']
+           'automatic_gains', 'computed_torque', 'elastic_feedforward_pd', 'feedforward_gravity',
+           'feedforward_pd', 'gravity_compensation', 'pd', 'saturate']

@@ -77,7 +77,8 @@ def automatic_gains(dynamics: AnyDynamics, frequency: float = 10.0) -> Gains:
         m of M and the largest sums s of ``|dg_i/dq_j|`` over j.
     """
     q = _poses(dynamics)
-    least, steps = _least_inertia(dynamics, q), STEP * np.eye(dynamics.joints.n)
+    least = np.diagonal(dynamics.mass_matrix(q), axis1=1, axis2=2).min(axis=0)
+    steps = STEP * np.eye(dynamics.joints.n)
     if isinstance(dynamics, ClosedLoopDynamics):  # but where a small step leads out
         for step in (*steps, *-steps):
             q = q[dynamics.reachable(q + step)]
@@ -88,11 +89,6 @@ def automatic_gains(dynamics: AnyDynamics, frequency: float = 10.0) -> Gains:
     return Gains(kp, 2 * frequency * least)
 
 
-def automatic_damping(dynamics: AnyDynamics, frequency: float = 10.0) -> Array:
-    """Damping of an arm that is led by hand, shape (n,): ``frequency`` times the least inertia."""
-    return np.asarray(frequency * _least_inertia(dynamics, _poses(dynamics)))
-
-
 def _poses(dynamics: AnyDynamics) -> Array:
     """Poses in the joint range, the same ones every time; shape (N, n)."""
     joints = dynamics.joints
@@ -100,10 +96,6 @@ def _poses(dynamics: AnyDynamics) -> Array:
     upper = np.where(np.isfinite(joints.upper), joints.upper, np.pi)
     q = np.random.default_rng(0).uniform(lower, upper, (POSES, joints.n))
     return q[dynamics.reachable(q)] if isinstance(dynamics, ClosedLoopDynamics) else q
-
-
-def _least_inertia(dynamics: AnyDynamics, q: Array) -> Array:
-    return np.asarray(np.diagonal(dynamics.mass_matrix(q), axis1=1, axis2=2).min(axis=0))
 
 
 def gravity_compensation(dynamics: AnyDynamics, q: Array, qd: Array, damping: Array) -> Array:

@@ -23,7 +23,7 @@ from robodyn_ros.nodes.recorder import Recorder
 from robodyn_ros.nodes.stamps import nanoseconds, set_nanoseconds
 from robodyn_ros.nodes.trajectories import trajectory_of
 
-JUMP = 1.0  # s that stamps may go back, or ahead of the clock on the wall
+JUMP = 1.0  # s that stamps may go ahead of the clock on the wall
 DWELL = 0.5  # s of rest before and after each motion
 APPROACH_SPEED, FASTEST_APPROACH = 0.25, 1.0  # of the velocity limit; rad/s or m/s
 TORQUE_SHARE = 0.9  # of the effort limit, on the way to a start
@@ -202,7 +202,7 @@ class Eye:
             if stamp == last.stamp:
                 return  # repeated: no news
             ahead, gap = (stamp - last.stamp) * 1e-9, time.monotonic() - last.arrived
-            if not -JUMP <= ahead <= JUMP + gap:
+            if ahead > JUMP + gap:  # the reader sees what jumps back
                 self.problem = self.problem or (
                     f'the stamps of joint_states jumped by {ahead:.3f} s')
         try:

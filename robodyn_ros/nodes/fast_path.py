@@ -16,6 +16,7 @@ from rclpy.callback_groups import CallbackGroup
 from rclpy.impl.implementation_singleton import rclpy_implementation
 from rclpy.node import Node
 
+CAUGHT_UP = 0.02  # s that what keeps pace may be late, and hurries
 DEPTH = 1000  # of queues: nothing is lost where the machine pauses for a second, at 1 kHz
 
 
@@ -102,6 +103,19 @@ class FastSubscriptions:
                     self._on_error(subscription.topic_name, error)
 
 
+class Pace:
+    """Waits for moments at equal distances of the wall clock; short delays are caught up."""
+
+    def __init__(self) -> None:
+        self._due = time.perf_counter()
+
+    def wait(self, period: float) -> None:
+        """Wait until ``period`` (s) after the moment before."""
+        now = time.perf_counter()
+        self._due = max(self._due + period, now - CAUGHT_UP)
+        time.sleep(max(self._due - now, 0.0))
+
+
 class Pacer:
     """Calls a function at a fixed rate of the wall clock.
 
@@ -127,12 +141,11 @@ class Pacer:
         self._thread.join(timeout=5.0)
 
     def _run(self) -> None:
-        due = time.perf_counter()
+        pace = Pace()
         while not self._stopping:
             try:
                 self._function()
             except Exception as error:  # a running node never dies of what it plays
                 if not self._stopping:
                     self._on_error('timer', error)
-            due = max(due + self.period, time.perf_counter() - 0.02)
-            time.sleep(max(due - time.perf_counter(), 0.0))
+            pace.wait(self.period)

@@ -164,8 +164,7 @@ class Feedforward(DynamicsNode):
             playing, known = self._playing, self._loop
             if playing is not None and playing.joints != running.joints.joint_names:
                 self._stop_playing('the new model has other joints')
-            if known is not None and (known.running.joints.joint_names
-                                      != running.joints.joint_names):
+            if known is not None and known.reader is not loop.reader:  # other joints
                 self._state = None
                 self._supervisor.forget()
             self._loop = loop
@@ -175,12 +174,15 @@ class Feedforward(DynamicsNode):
         names = list(running.joints.joint_names)
         torque = JointState(name=names, effort=[0.0] * len(names))
         commands = Float64MultiArray(data=[0.0] * len(order))
-        known = self._loop  # its reader knows the last stamp: no jump of the clock is missed
-        reader = known.reader if known is not None and (
-            known.running.joints.joint_names == running.joints.joint_names) else StateReader(
-            running.joints)
-        return Loop(running, tuning_of(values, running.dynamics), reader, order, torque,
-                    view(torque.effort), commands, view(commands.data))
+        return Loop(running, tuning_of(values, running.dynamics), self._reader(running), order,
+                    torque, view(torque.effort), commands, view(commands.data))
+
+    def _reader(self, running: Running) -> StateReader:
+        """Keep the reader of the same joints: it knows the last stamp, and misses no jump."""
+        known = self._loop
+        if known is not None and known.running.joints.joint_names == running.joints.joint_names:
+            return known.reader
+        return StateReader(running.joints)
 
     def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Stop publishing, after a torque of zero where the loop was closed."""

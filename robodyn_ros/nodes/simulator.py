@@ -17,13 +17,12 @@ from std_srvs.srv import SetBool, Trigger
 from robodyn_interfaces.srv import SetPayload
 from robodyn_ros.errors import RobodynError
 from robodyn_ros.nodes.base import DynamicsNode, run
-from robodyn_ros.nodes.fast_path import DEPTH
+from robodyn_ros.nodes.fast_path import DEPTH, Pace
 from robodyn_ros.nodes.model_keeper import Running
 from robodyn_ros.nodes.parameters import declare
 from robodyn_ros.nodes.stamps import nanoseconds, set_nanoseconds
 from robodyn_ros.simulation import Sensors, Simulation, SimulationError
 
-CAUGHT_UP = 0.02  # s that a paced world in lock-step may be late, and hurries
 MOST_CYCLES = 10_000  # without a state, in lock-step
 
 
@@ -51,7 +50,7 @@ class Simulator(DynamicsNode):
         self._fresh = False  # a command came since the last cycle
         self._held = self._diverged = False
         self._waiting = False  # a command that has not moved the robot yet, in lock-step
-        self._due = 0.0  # when the next cycle may come, in lock-step
+        self._pace = Pace()  # of cycles, in lock-step
         self._last_stamp = -1  # of the states, ns
         self._viewer: Any = None
         super().__init__('simulator', **options)
@@ -247,10 +246,7 @@ class Simulator(DynamicsNode):
         """Wait until the next cycle may come, in lock-step."""
         factor = self.get_parameter('real_time_factor').value
         if factor:
-            now = time.monotonic()
-            self._due = max(self._due + 1 / (factor * self.get_parameter('rate').value),
-                            now - CAUGHT_UP)
-            time.sleep(max(self._due - now, 0.0))
+            self._pace.wait(1 / (factor * self.get_parameter('rate').value))
 
     def _go_on(self) -> None:
         """Advance with the command that waits, if one does and nothing holds the world."""

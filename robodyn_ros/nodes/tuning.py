@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from rclpy.node import Node
 
-from robodyn_ros.control import LAWS, Gains, Tuning, automatic_damping, automatic_gains
+from robodyn_ros.control import LAWS, Gains, Tuning, automatic_gains
 from robodyn_ros.control.supervisor import ELASTIC
 from robodyn_ros.dynamics import AnyDynamics, ClosedLoopDynamics, FlexibleDynamics
 from robodyn_ros.errors import ShapeError, UnknownNameError, ValueRangeError
@@ -71,7 +71,7 @@ def tuning_of(values: Mapping[str, Any], dynamics: AnyDynamics) -> Tuning | None
     automatic = automatic_gains(dynamics)
     kp = _list(values, 'kp', n, automatic.kp)
     kd = _list(values, 'kd', n, automatic.kd)
-    damping = _list(values, 'damping', n, automatic_damping(dynamics))
+    damping = _list(values, 'damping', n, automatic.kd / 2)
     rate = _list(values, 'torque_rate_limit', n)
     acceleration = Gains(_list(values, 'computed_torque_kp', n),
                          _list(values, 'computed_torque_kd', n))
