@@ -43,6 +43,7 @@ class ClosedLoop:
         step = ('lock_step:=true',) if lock_step else ()
         what = 'torque' if lock_step else 'commands'  # stamped: the answer to one state
         self._robot, self._options = robot, (*step, *simulator)
+        self._lock_step = lock_step
         self.simulator = self.start_simulator()
         self.controller = self._start(
             'feedforward', 'friction_width:=0.01', *patient, *controller,
@@ -52,6 +53,7 @@ class ClosedLoop:
             'message', ''), 'a simulated robot')
         world.wait_for_model('feedforward')
         self.states = world.collect(JointState, 'joint_states')
+        self._taken = world.collect(JointTrajectory, 'feedforward/trajectory_with_effort')
         world.wait(lambda: world.node.count_publishers(f'simulator/{what}') == 1, 'torques')
         world.spin(0.5)
         if lock_step and states_as == 'joint_states':
@@ -127,18 +129,39 @@ class ClosedLoop:
     def follow_points(self, t, *points):
         """Follow q, qd, qdd, shape (N, n), at times t from 0; return q - q_r at every state."""
         reference = Reference(t, *points)
-        self.begin(reference.q[0])
-        self.until(0.05)
         message = trajectory_of(self.joints.joint_names, t, *points)
-        start = self.started = self.now() + 1_000_000_000
-        set_nanoseconds(message.header.stamp, start)
-        self.world.publish(JointTrajectory, 'feedforward/reference', message)
+        assert any(self._sent(message, reference.q[0]) for _ in range(5)), \
+            self.controller.log()[-2000:]
+        start = self.started
         self.until(start * 1e-9 + t[-1])
         times, q, _, _ = self.history()
         times = times - start * 1e-9
         moving = (times >= 0) & (times <= t[-1])
         return np.array([x - reference.sample(s)[0] for s, x in zip(
             times[moving], q[moving], strict=True)])
+
+    def _sent(self, message, pose):
+        """Send a motion that starts in a second; in lock-step the world waits until it is taken.
+
+        Return whether it was: where the wall's clock is a second further, it counts as late.
+        """
+        self.begin(pose)
+        self.until(0.05)
+        if self._lock_step:
+            self.pause(True)
+        self.started = self.now() + 1_000_000_000
+        set_nanoseconds(message.header.stamp, self.started)
+        before = len(self._taken)
+        self.world.publish(JointTrajectory, 'feedforward/reference', message)
+        if not self._lock_step:
+            return True
+        try:
+            self.world.wait(lambda: len(self._taken) > before, 'a motion to be taken', 5.0)
+            return True
+        except AssertionError:
+            return False
+        finally:
+            self.pause(False)
 
     def history(self):
         """Stamps, s, shape (N,); positions, velocities, torques, shape (N, n) each."""
