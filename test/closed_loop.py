@@ -1,8 +1,10 @@
 """A controller and a simulated robot in processes of their own, for tests that close the loop."""
 
 from contextlib import ExitStack
+from functools import cached_property
 
 import numpy as np
+from ros_world import of
 from sensor_msgs.msg import JointState
 from std_srvs.srv import SetBool, Trigger
 from trajectory_msgs.msg import JointTrajectory
@@ -95,18 +97,30 @@ class ClosedLoop:
 
     def begin(self, pose, held=False):
         """Put the robot at a pose, at time 0; held: until the pause ends."""
+        if not self._lock_step:
+            self.world.wait(lambda: self.torques, 'a torque')
         self.pause(True)
         assert self.world.set_parameter('simulator', 'start_position', [float(x) for x in pose]
                                         ).successful
         self.world.spin(0.1)
         self.states.clear()
+        if not self._lock_step:
+            self.torques.clear()
         assert self.world.call(Trigger, 'simulator/reset', Trigger.Request()).success
+        if not self._lock_step:  # in lock-step nothing but an answer moves it
+            self.world.wait(lambda: self.states and of(self.torques, self.now()),
+                            'the torque at the start')
         if not held:
             self.pause(False)
 
     def pause(self, held):
         """Hold the world, or let it go on."""
         assert self.world.call(SetBool, 'simulator/pause', SetBool.Request(data=held)).success
+
+    @cached_property
+    def torques(self):
+        """Every torque of the controller, from the first look on."""
+        return self.world.collect(JointState, 'feedforward/torque')
 
     def now(self):
         return nanoseconds(self.states[-1].header.stamp)

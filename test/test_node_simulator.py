@@ -130,6 +130,25 @@ def test_closed_loop_holds_and_a_dead_controller_means_zero(world):
         assert not any(states[-1].effort)
 
 
+def test_on_its_brakes_an_arm_waits_for_torques_of_the_new_motion(world):
+    def stays():
+        assert world.call(Trigger, 'simulator/reset', Trigger.Request()).success
+        world.publish(Float64MultiArray, 'simulator/commands', late)  # under way at the reset
+        states.clear()
+        world.spin(0.3)
+        return states and not np.any([m.velocity for m in states])
+
+    late = Float64MultiArray(data=[50.0, -50.0])
+    with simulator('rate:=500.0', 'brakes:=true'):
+        started(world, PLANAR)
+        states = world.collect(JointState, 'joint_states')
+        world.publish(Float64MultiArray, 'simulator/commands', late)
+        world.wait(lambda: states and any(states[-1].velocity), 'the brakes to open')
+        assert any(stays() for _ in range(5))  # where the machine stalls, it comes too late
+        world.publish(Float64MultiArray, 'simulator/commands', late)
+        world.wait(lambda: any(states[-1].velocity), 'the brakes to open')
+
+
 def test_bad_commands_are_refused_and_named_joints_may_be_shuffled(world):
     with simulator('rate:=100.0', 'lock_step:=true') as process:
         started(world, PLANAR)

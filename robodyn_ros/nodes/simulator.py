@@ -24,6 +24,7 @@ from robodyn_ros.nodes.stamps import nanoseconds, set_nanoseconds
 from robodyn_ros.simulation import Sensors, Simulation, SimulationError
 
 MOST_CYCLES = 10_000  # without a state, in lock-step
+BRAKES_OPEN = 0.05  # s after ~/reset at least: torques for the motion before are under way
 
 
 class Simulator(DynamicsNode):
@@ -46,7 +47,7 @@ class Simulator(DynamicsNode):
         self._lock = threading.Lock()
         self._simulation: Simulation | None = None
         self._command = np.zeros(0)
-        self._commanded = 0.0
+        self._commanded = self._begun = 0.0  # s, monotonic: the last command, the last reset
         self._fresh = False  # a command came since the last cycle
         self._held = self._diverged = False
         self._waiting = False  # a command that has not moved the robot yet, in lock-step
@@ -131,7 +132,8 @@ class Simulator(DynamicsNode):
             return
         with self._lock:
             known = self._simulation
-            self._simulation, self._command = simulation, np.zeros(simulation.n)
+            self._simulation = simulation
+            self._command, self._commanded = np.zeros(simulation.n), 0.0
         if known is None or known.joint_names != simulation.joint_names:
             for place, joint in enumerate(simulation.joint_names):
                 topic = f'/model/{running.model.name}/joint/{joint}/cmd_force'
@@ -235,7 +237,7 @@ class Simulator(DynamicsNode):
                 self.counts['cycles_without_command'] += 1
             self._fresh = False
             age = time.monotonic() - self._commanded
-            if not self._commanded and self.get_parameter('brakes').value:
+            if self.get_parameter('brakes').value and self._commanded < self._begun + BRAKES_OPEN:
                 self._cycle(None)
             elif age > self.get_parameter('command_timeout').value:
                 self._cycle(np.zeros_like(self._command))
@@ -344,6 +346,7 @@ class Simulator(DynamicsNode):
         with self._lock:
             simulation.reset(self._start(simulation))
             self._command, self._commanded = np.zeros(simulation.n), 0.0
+            self._begun = time.monotonic()
             if self._diverged:
                 self._held = self._diverged = False
             # or nobody answers; nor to a stamp that was said before
