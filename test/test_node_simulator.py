@@ -130,6 +130,24 @@ def test_closed_loop_holds_and_a_dead_controller_means_zero(world):
         assert not any(states[-1].effort)
 
 
+def test_a_command_does_not_age_while_the_world_is_on_hold(world):
+    def pause(held):
+        assert world.call(SetBool, 'simulator/pause', SetBool.Request(data=held)).success
+
+    with simulator('rate:=500.0', 'command_timeout:=0.3'):
+        started(world, PLANAR)
+        states = world.collect(JointState, 'joint_states')
+        pause(True)
+        world.publish(Float64MultiArray, 'simulator/commands',
+                      Float64MultiArray(data=[1.0, 2.0]))
+        world.spin(1.0)
+        states.clear()
+        pause(False)
+        world.wait(lambda: states and not any(states[-1].effort), 'the command to be too old')
+        count = sum(list(m.effort) == [1.0, 2.0] for m in states)
+        assert 145 <= count <= 155  # 0.3 s
+
+
 def test_on_its_brakes_an_arm_waits_for_torques_of_the_new_motion(world):
     def stays():
         assert world.call(Trigger, 'simulator/reset', Trigger.Request()).success

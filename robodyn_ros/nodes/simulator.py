@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import math
 import threading
-import time
 from typing import Any
 
 import numpy as np
@@ -24,19 +24,20 @@ from robodyn_ros.nodes.stamps import nanoseconds, set_nanoseconds
 from robodyn_ros.simulation import Sensors, Simulation, SimulationError
 
 MOST_CYCLES = 10_000  # without a state, in lock-step
-BRAKES_OPEN = 0.05  # s after ~/reset at least: torques for the motion before are under way
+BRAKES_OPEN = 0.05  # s after the start: torques for the motion before may be under way
+NEVER = -math.inf  # s
 
 
 class Simulator(DynamicsNode):
     """Torques in, measured joint states out; ~/set_payload loads the true robot.
 
     In real time the physics keeps up with the wall clock, ``rate`` cycles a second; torques count
-    for ``command_timeout`` seconds, then they are zero. In lock-step each vector of torques
-    advances one cycle: the same commands give the same motion, at most ``real_time_factor`` times
-    as fast as the wall clock. A pause holds the world, and its end goes on with the answer that
-    came meanwhile; ``~/step`` advances one cycle, in a pause as well. A stamped ``~/torque`` is
-    the answer to the state with this stamp: one that comes too late, after a reset or a second
-    answer, is left alone.
+    for ``command_timeout`` simulated seconds, then they are zero. In lock-step each vector of
+    torques advances one cycle: the same commands give the same motion, at most
+    ``real_time_factor`` times as fast as the wall clock. A pause holds the world, and its end
+    goes on with the answer that came meanwhile; ``~/step`` advances one cycle, in a pause as
+    well. A stamped ``~/torque`` is the answer to the state with this stamp: one that comes too
+    late, after a reset or a second answer, is left alone.
 
     ~/links tells the truth: where the links are, without noise or delay.
     """
@@ -47,7 +48,7 @@ class Simulator(DynamicsNode):
         self._lock = threading.Lock()
         self._simulation: Simulation | None = None
         self._command = np.zeros(0)
-        self._commanded = self._begun = 0.0  # s, monotonic: the last command, the last reset
+        self._commanded = NEVER  # the last command, simulated s: a world on hold ages nothing
         self._fresh = False  # a command came since the last cycle
         self._held = self._diverged = False
         self._waiting = False  # a command that has not moved the robot yet, in lock-step
@@ -70,9 +71,10 @@ class Simulator(DynamicsNode):
         declare(self, 'viewer', False, "show the robot in the engine's window", **fixed)
         declare(self, 'start_position', [0.0], 'joint positions at start and ~/reset, rad or m; '
                 'one number: all of them')
-        declare(self, 'brakes', False, 'hold the robot at the start until the first command '
-                '(real time)')
-        declare(self, 'command_timeout', 0.1, 's, after which torques count as zero (real time)',
+        declare(self, 'brakes', False, 'hold the robot at the start until a command comes, '
+                f'{BRAKES_OPEN} s at least (real time)')
+        declare(self, 'command_timeout', 0.1, 'simulated s, after which torques count as zero '
+                '(real time)',
                 range_=(0.001, 10.0))
         for name, description in (
                 ('position_noise', 'standard deviation of positions, rad or m'),
@@ -133,7 +135,7 @@ class Simulator(DynamicsNode):
         with self._lock:
             known = self._simulation
             self._simulation = simulation
-            self._command, self._commanded = np.zeros(simulation.n), 0.0
+            self._command, self._commanded = np.zeros(simulation.n), NEVER
         if known is None or known.joint_names != simulation.joint_names:
             for place, joint in enumerate(simulation.joint_names):
                 topic = f'/model/{running.model.name}/joint/{joint}/cmd_force'
@@ -168,7 +170,7 @@ class Simulator(DynamicsNode):
 
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Begin; torques from before do not count."""
-        self._commanded = 0.0
+        self._commanded = NEVER
         return super().on_activate(state)
 
     def level(self) -> tuple[bytes, str]:
@@ -214,10 +216,12 @@ class Simulator(DynamicsNode):
             return
         answer = cycle and self.active and self.get_parameter('lock_step').value
         with self._lock:
+            if simulation is not self._simulation:
+                return  # meant for the robot before
             last = self._last_stamp
             late = answer and stamp and stamp != last
             if not late:
-                self._command, self._commanded, self._fresh = torque, time.monotonic(), True
+                self._command, self._commanded, self._fresh = torque, simulation.time, True
                 self.counts['commands'] += 1
                 self._waiting = self._waiting or answer
         if late:
@@ -236,8 +240,8 @@ class Simulator(DynamicsNode):
             if not self._fresh:
                 self.counts['cycles_without_command'] += 1
             self._fresh = False
-            age = time.monotonic() - self._commanded
-            if self.get_parameter('brakes').value and self._commanded < self._begun + BRAKES_OPEN:
+            age = self._simulation.time - self._commanded
+            if self._commanded < BRAKES_OPEN and self.get_parameter('brakes').value:
                 self._cycle(None)
             elif age > self.get_parameter('command_timeout').value:
                 self._cycle(np.zeros_like(self._command))
@@ -345,8 +349,7 @@ class Simulator(DynamicsNode):
             return response
         with self._lock:
             simulation.reset(self._start(simulation))
-            self._command, self._commanded = np.zeros(simulation.n), 0.0
-            self._begun = time.monotonic()
+            self._command, self._commanded = np.zeros(simulation.n), NEVER
             if self._diverged:
                 self._held = self._diverged = False
             # or nobody answers; nor to a stamp that was said before
