@@ -4,9 +4,9 @@ from contextlib import ExitStack
 from functools import cached_property
 
 import numpy as np
-from ros_world import of
+from ros_world import of, seconds
 from sensor_msgs.msg import JointState
-from std_srvs.srv import SetBool, Trigger
+from std_srvs.srv import Trigger
 from trajectory_msgs.msg import JointTrajectory
 
 import robodyn_ros as rd
@@ -97,30 +97,30 @@ class ClosedLoop:
 
     def begin(self, pose, held=False):
         """Put the robot at a pose, at time 0; held: until the pause ends."""
-        if not self._lock_step:
-            self.world.wait(lambda: self.torques, 'a torque')
+        torques = [] if self._lock_step else self.torques
         self.pause(True)
         assert self.world.set_parameter('simulator', 'start_position', [float(x) for x in pose]
                                         ).successful
         self.world.spin(0.1)
         self.states.clear()
-        if not self._lock_step:
-            self.torques.clear()
+        torques.clear()
         assert self.world.call(Trigger, 'simulator/reset', Trigger.Request()).success
         if not self._lock_step:  # in lock-step nothing but an answer moves it
-            self.world.wait(lambda: self.states and of(self.torques, self.now()),
+            self.world.wait(lambda: self.states and of(torques, self.now()),
                             'the torque at the start')
         if not held:
             self.pause(False)
 
     def pause(self, held):
         """Hold the world, or let it go on."""
-        assert self.world.call(SetBool, 'simulator/pause', SetBool.Request(data=held)).success
+        self.world.pause(held)
 
     @cached_property
     def torques(self):
-        """Every torque of the controller, from the first look on."""
-        return self.world.collect(JointState, 'feedforward/torque')
+        """Torques of the controller, from the first look on."""
+        torques = self.world.collect(JointState, 'feedforward/torque')
+        self.world.wait(lambda: torques, 'a torque')
+        return torques
 
     def now(self):
         return nanoseconds(self.states[-1].header.stamp)
@@ -180,7 +180,7 @@ class ClosedLoop:
     def history(self):
         """Stamps, s, shape (N,); positions, velocities, torques, shape (N, n) each."""
         states = list(self.states)
-        stamps = [m.header.stamp.sec + m.header.stamp.nanosec * 1e-9 for m in states]
+        stamps = [seconds(m) for m in states]
         return np.array(stamps), *(np.array([getattr(m, field) for m in states])
                                    for field in ('position', 'velocity', 'effort'))
 

@@ -19,6 +19,7 @@ from rclpy.parameter import Parameter
 from rclpy.qos import DurabilityPolicy, QoSProfile
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
+from std_srvs.srv import SetBool
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from robodyn_ros.nodes.fast_path import DEPTH, FastSubscriptions
@@ -123,6 +124,10 @@ class World:
     def count(self, node, key):
         return int(self.diagnostics.get(node, {}).get(key, 0))
 
+    def pause(self, held):
+        """Hold the simulated world, or let it go on."""
+        assert self.call(SetBool, 'simulator/pause', SetBool.Request(data=held)).success
+
     def wait_for_model(self, node, version=1):
         self.wait(lambda: self.count(node, 'model_version') >= version, f'model of {node}')
 
@@ -157,6 +162,11 @@ def trajectory(names, points, start_ns=0):
             positions=q, velocities=qd, accelerations=qdd,
             time_from_start=Duration(sec=int(when), nanosec=round(when % 1 * 1e9))))
     return message
+
+
+def seconds(message):
+    """The stamp of a message, s."""
+    return nanoseconds(message.header.stamp) * 1e-9
 
 
 def of(messages, ns):

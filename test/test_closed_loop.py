@@ -10,7 +10,7 @@ from closed_loop import ClosedLoop, fast_motion, rms  # noqa: E402
 from geometry_msgs.msg import Vector3, WrenchStamped  # noqa: E402
 from measured_logs import DATA  # noqa: E402
 from robots import PANDA_URDF  # noqa: E402
-from ros_world import trajectory  # noqa: E402
+from ros_world import seconds, trajectory  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 from synthetic import LWR4  # noqa: E402
 from trajectory_msgs.msg import JointTrajectory  # noqa: E402
@@ -227,7 +227,7 @@ def test_modes_change_without_a_bump_and_limits_hold(world):
         torques.clear()
         loop.law('gravity_compensation')
         world.spin(1.0)
-        stamps = [m.header.stamp.sec + m.header.stamp.nanosec * 1e-9 for m in list(torques)]
+        stamps = [seconds(m) for m in list(torques)]
         slope = np.abs(np.diff([m.effort for m in torques[:len(stamps)]], axis=0)).max(
             axis=1) / np.diff(stamps)
         assert slope.max() < 50.0 + 1e-3

@@ -14,6 +14,7 @@ import robodyn_ros as rd  # noqa: E402
 from robodyn_interfaces.srv import SetPayload  # noqa: E402
 from robodyn_ros.control import Reference, SmoothMotion  # noqa: E402
 from robodyn_ros.nodes.processes import NodeProcess  # noqa: E402
+from robodyn_ros.nodes.stamps import nanoseconds  # noqa: E402
 
 TEXT = PANDA_URDF.read_text()
 TOPIC = '/feedforward/reference'
@@ -36,10 +37,6 @@ def model(world, node):
 def motion_points(model, seconds=1.0):
     motion = SmoothMotion(model)
     return [(t, *motion.sample(t)) for t in np.arange(0.0, seconds + 1e-9, 0.05)]
-
-
-def stamp_of(message):
-    return message.header.stamp.sec * 10**9 + message.header.stamp.nanosec
 
 
 def send_until_played(world, message, messages):
@@ -70,7 +67,7 @@ def test_trajectory_is_played(world, model):
         np.array([p[k] for p in points]) for k in (1, 2, 3)))
     dynamics = rd.Dynamics(model)
     for heard in torques:
-        t = (stamp_of(heard) - start) * 1e-9
+        t = (nanoseconds(heard.header.stamp) - start) * 1e-9
         assert -1e-9 <= t <= 1.05  # the motion does not end at rest: it is not held
         np.testing.assert_allclose(heard.effort, dynamics.inverse_dynamics(*reference.sample(t)),
                                    atol=1e-9)
@@ -90,7 +87,7 @@ def test_one_point_is_held_if_at_rest_no_longer(world, model):
     world.spin(1.0)
     np.testing.assert_allclose(torques[-1].effort, rd.Dynamics(model).inverse_dynamics(
         q, zero, zero), atol=1e-9)
-    first, last = stamp_of(torques[0]), stamp_of(torques[-1])
+    first, last = nanoseconds(torques[0].header.stamp), nanoseconds(torques[-1].header.stamp)
     assert last - first < 0.4e9
     count = len(torques)
     world.spin(0.5)
@@ -149,7 +146,7 @@ def test_command_joints_and_rate(world, model):
     world.spin(1.0)
     expected = rd.Dynamics(model).gravity(q)
     np.testing.assert_allclose(commands[-1].data, [expected[6], expected[1]], atol=1e-9)
-    gaps = np.diff([stamp_of(m) for m in torques]) * 1e-9
+    gaps = np.diff([nanoseconds(m.header.stamp) for m in torques]) * 1e-9
     assert 0.015 < np.median(gaps) < 0.03
 
 

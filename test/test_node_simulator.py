@@ -7,10 +7,11 @@ import pytest
 
 rclpy = pytest.importorskip('rclpy', reason='ROS 2 is not set up')
 from robots import PANDA_URDF, planar_2r  # noqa: E402
+from ros_world import seconds  # noqa: E402
 from rosgraph_msgs.msg import Clock  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 from std_msgs.msg import Float64, Float64MultiArray  # noqa: E402
-from std_srvs.srv import SetBool, Trigger  # noqa: E402
+from std_srvs.srv import Trigger  # noqa: E402
 from synthetic import LWR4  # noqa: E402
 
 import robodyn_ros as rd  # noqa: E402
@@ -32,10 +33,6 @@ def started(world, text):
                'a simulated robot')
 
 
-def stamp(message):
-    return message.header.stamp.sec + message.header.stamp.nanosec * 1e-9
-
-
 def test_real_time_without_commands_it_falls(world):
     with simulator('rate:=200.0') as process:
         started(world, PLANAR)
@@ -45,7 +42,7 @@ def test_real_time_without_commands_it_falls(world):
         world.spin(2.0)
         assert 300 < len(states) - begin < 460 and len(clocks) > 300
         assert states[-1].name == ['joint1', 'joint2'] and not any(states[-1].effort)
-        steps = np.diff([stamp(m) for m in states])
+        steps = np.diff([seconds(m) for m in states])
         np.testing.assert_allclose(steps, 0.005, atol=1e-9)
         assert min(m.position[0] for m in states) < -0.2  # it falls from the stretched pose
         assert process.exit_code is None
@@ -78,9 +75,6 @@ def test_lock_step_repeats_and_equals_the_engine(world):
 
 
 def test_a_pause_holds_the_world_and_a_step_moves_it(world):
-    def pause(held):
-        assert world.call(SetBool, 'simulator/pause', SetBool.Request(data=held)).success
-
     def command(*torque):
         world.publish(Float64MultiArray, 'simulator/commands', Float64MultiArray(data=torque))
         world.spin(0.5)
@@ -88,19 +82,19 @@ def test_a_pause_holds_the_world_and_a_step_moves_it(world):
     with simulator('rate:=100.0', 'lock_step:=true'):
         started(world, PLANAR)
         states = world.collect(JointState, 'joint_states')
-        pause(True)
+        world.pause(True)
         command(1.0, 2.0)
         assert not states
         assert world.call(Trigger, 'simulator/step', Trigger.Request()).success
         world.wait(lambda: states, 'a step')
         assert list(states[-1].effort) == [1.0, 2.0]
-        pause(False)  # this command has had its cycle
+        world.pause(False)  # this command has had its cycle
         world.spin(0.5)
         assert len(states) == 1
-        pause(True)
+        world.pause(True)
         command(3.0, 4.0)
         assert len(states) == 1
-        pause(False)  # this one has not
+        world.pause(False)  # this one has not
         world.wait(lambda: len(states) == 2, 'what waited')
         assert list(states[-1].effort) == [3.0, 4.0]
 
@@ -131,18 +125,15 @@ def test_closed_loop_holds_and_a_dead_controller_means_zero(world):
 
 
 def test_a_command_does_not_age_while_the_world_is_on_hold(world):
-    def pause(held):
-        assert world.call(SetBool, 'simulator/pause', SetBool.Request(data=held)).success
-
     with simulator('rate:=500.0', 'command_timeout:=0.3'):
         started(world, PLANAR)
         states = world.collect(JointState, 'joint_states')
-        pause(True)
+        world.pause(True)
         world.publish(Float64MultiArray, 'simulator/commands',
                       Float64MultiArray(data=[1.0, 2.0]))
         world.spin(1.0)
         states.clear()
-        pause(False)
+        world.pause(False)
         world.wait(lambda: states and not any(states[-1].effort), 'the command to be too old')
         count = sum(list(m.effort) == [1.0, 2.0] for m in states)
         assert 145 <= count <= 155  # 0.3 s
@@ -195,7 +186,7 @@ def test_pause_truth_and_a_robot_that_cannot_be(world, tmp_path):
         states = world.collect(JointState, 'joint_states')
         world.spin(0.6)
         assert np.abs(states[-1].position).max() < 1e-2  # its friction holds it
-        assert world.call(SetBool, 'simulator/pause', SetBool.Request(data=True)).success
+        world.pause(True)
         world.spin(0.3)
         paused = len(states)
         world.spin(0.5)

@@ -9,6 +9,7 @@ import pytest
 rclpy = pytest.importorskip('rclpy', reason='ROS 2 is not set up')
 from closed_loop import PATIENT, ClosedLoop  # noqa: E402
 from measured_logs import DATA  # noqa: E402
+from ros_world import seconds  # noqa: E402
 from std_srvs.srv import Trigger  # noqa: E402
 
 UR10 = (DATA / 'ur10/ur10_nomesh.urdf').read_text()
@@ -39,10 +40,6 @@ POSE = np.array([0.3, -1.2, 1.4, -0.8, 0.5, 0.2])
 RAMP = 0.2  # s, of transitions
 
 
-def stamp(message):
-    return message.header.stamp.sec + message.header.stamp.nanosec * 1e-9
-
-
 def real_time(world, *simulator):
     return ClosedLoop(world, UR10, lock_step=False,
                       simulator=('rate:=500.0', 'command_timeout:=0.3', 'brakes:=true',
@@ -59,7 +56,7 @@ def test_a_killed_controller_means_zero_torque(world):
         os.kill(loop.controller.pid, signal.SIGKILL)
         world.wait(lambda: not any(loop.states[-1].effort), 'zero torque', 5.0)
         t, _, _, effort = loop.history()
-        last = stamp(loop.torques[-1])
+        last = seconds(loop.torques[-1])
         silent = t[(t > last) & ~effort.any(axis=1)][0] - last
         assert silent < 0.3 + 0.1  # the stated time, and what was on its way
 
@@ -82,7 +79,7 @@ def test_a_simulator_that_dies_and_comes_back(world):
         world.wait(lambda: 'zero' in world.diagnostics['feedforward']['message'], 'zero')
         world.wait(lambda: not any(loop.torques[-1].effort), 'zero torque', 5.0)
         heard = list(loop.torques)
-        effort, gap = np.array([m.effort for m in heard]), np.diff([stamp(m) for m in heard])
+        effort, gap = np.array([m.effort for m in heard]), np.diff([seconds(m) for m in heard])
         slope = np.abs(np.diff(effort, axis=0)).max(axis=1) / np.maximum(gap, 1e-6)
         assert slope.max() < 1.6 / RAMP * np.abs(effort).max()  # it ramps, it does not fall
         loop.simulator = loop.start_simulator()

@@ -74,8 +74,7 @@ class Simulator(DynamicsNode):
         declare(self, 'brakes', False, 'hold the robot at the start until a command comes, '
                 f'{BRAKES_OPEN} s at least (real time)')
         declare(self, 'command_timeout', 0.1, 'simulated s, after which torques count as zero '
-                '(real time)',
-                range_=(0.001, 10.0))
+                '(real time)', range_=(0.001, 10.0))
         for name, description in (
                 ('position_noise', 'standard deviation of positions, rad or m'),
                 ('velocity_noise', 'of velocities, rad/s or m/s'),
