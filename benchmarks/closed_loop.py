@@ -18,9 +18,9 @@ import rclpy
 from diagnostic_msgs.msg import DiagnosticArray
 from std_msgs.msg import String
 
+from robodyn_ros.description.examples import example_robots
 from robodyn_ros.nodes.base import LATCHED
 from robodyn_ros.nodes.processes import NodeProcess
-from robodyn_ros.robots import example_robots
 
 RELAY = '''
 import rclpy
@@ -90,8 +90,8 @@ def closed_loop(seconds: float = 30.0) -> list[str]:
     lines = [f'{name}: {cycles} cycles at 1 kHz, {commands} commands, {late / cycles:.1%} of the '
              'cycles without a new command'
              for name, (cycles, commands, late) in results.items()]
-    shares = [late / cycles for cycles, _, late in results.values()]
-    return [*lines, f'ratio of late cycles {shares[0] / max(shares[1], 1e-9):.2f}']
+    fractions = [late / cycles for cycles, _, late in results.values()]
+    return [*lines, f'ratio of late cycles {fractions[0] / max(fractions[1], 1e-9):.2f}']
 
 
 if __name__ == '__main__':

@@ -12,7 +12,8 @@ from pathlib import Path
 import numpy as np
 
 import robodyn_ros as rd
-from robodyn_ros.identification.linear_model import FrictionShape, LinearModel
+from robodyn_ros.identification.friction import FrictionShape
+from robodyn_ros.identification.linear_model import LinearModel
 
 ROOT = Path(__file__).parent.parent
 UR10 = ROOT / 'test/data/ur10/ur10_nomesh.urdf'
@@ -29,11 +30,11 @@ def lwr4():
     model = rd.load_model(ROOT / 'urdf/kuka_lwr4.urdf.xacro',
                           xacro_arguments={'payload': 'true'})
     limits = rd.Limits(tool='tip', height=-0.1, distance=0.2, torque_margin=0.0)
-    print('\nKUKA LWR 4+, 25 s, every limit proven at 1 kHz (published: 34.01; with goals of mean '
+    print('\nKUKA LWR 4+, 25 s, every limit kept at 1 kHz (published: 34.01; with goals of mean '
           '|tau_6|, |tau_7| of 1.64 N m: 37.23)\n')
     print('| parameter set | harmonics | goals | W_B as it is | columns of equal length |')
     print('|---|---|---|---|---|')
-    for kind in ('rigid', 'model1', 'lumped'):
+    for kind in ('rigid', 'links', 'lumped'):
         for goals in ({}, {'joint6': 1.66, 'joint7': 1.66}):
             cells = []
             for scaling in ('none', 'columns'):

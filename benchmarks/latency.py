@@ -23,12 +23,12 @@ from builtin_interfaces.msg import Time
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 
-from robodyn_ros.building import load_model
 from robodyn_ros.control import SmoothMotion
+from robodyn_ros.description.examples import PANDA, example_robots
+from robodyn_ros.model import load_model
 from robodyn_ros.nodes.base import LATCHED
 from robodyn_ros.nodes.fast_path import FastSubscriptions, Pacer
 from robodyn_ros.nodes.processes import NodeProcess
-from robodyn_ros.robots import PANDA, example_robots
 
 RELAY = '''
 import rclpy

@@ -20,7 +20,7 @@ import numpy as np
 import pinocchio as pin
 
 import robodyn_ros as rd
-from robodyn_ros.robots import PANDA, example_robots
+from robodyn_ros.description.examples import PANDA, example_robots
 
 ROBOTS = {
     'Panda': (PANDA, ('panda_finger_joint1', 'panda_finger_joint2')),

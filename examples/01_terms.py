@@ -6,7 +6,7 @@ import time
 import numpy as np
 
 import robodyn_ros as rd
-from robodyn_ros.robots import PANDA, example_robots
+from robodyn_ros.description.examples import PANDA, example_robots
 
 np.set_printoptions(precision=4, suppress=True, linewidth=110)
 model = rd.load_model(sys.argv[1] if len(sys.argv) > 1 else example_robots() / PANDA)

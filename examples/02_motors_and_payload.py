@@ -3,7 +3,7 @@
 import numpy as np
 
 import robodyn_ros as rd
-from robodyn_ros.robots import PANDA, example_robots
+from robodyn_ros.description.examples import PANDA, example_robots
 
 np.set_printoptions(precision=3, suppress=True, linewidth=110)
 path = example_robots() / PANDA

@@ -39,12 +39,12 @@ def record(motion):
 
 
 excitation = rd.optimise_excitation(nominal, limits, budget=8.0)
-proof = rd.optimise_excitation(nominal, limits, rd.validation_plan(
+other = rd.optimise_excitation(nominal, limits, rd.validation_plan(
     excitation, rd.Plan(budget=8.0)))
 print(f'condition {excitation.facts["condition"]:.2f}, {excitation.period:.3g} s')
 
 result = rd.identify(nominal, record(excitation))
-check = rd.validate(result, record(proof))
+check = rd.validate(result, record(other))
 print(result.to_text())
 print(check.to_text())
 

@@ -1,8 +1,8 @@
-"""Starts the node `dynamics`: `ros2 launch robodyn_ros dynamics.launch.py urdf:=arm.urdf`."""
+"""Starts the node `dynamics`: ros2 launch robodyn_ros dynamics.launch.py urdf:=arm.urdf."""
 
-from robodyn_ros.nodes.launching import launch_node
+from robodyn_ros.nodes.launching import node_launch_description
 
 
 def generate_launch_description():
     """Return what to start."""
-    return launch_node('dynamics')
+    return node_launch_description('dynamics')

@@ -1,8 +1,8 @@
 """Starts the node `feedforward`: ros2 launch robodyn_ros feedforward.launch.py urdf:=arm.urdf."""
 
-from robodyn_ros.nodes.launching import launch_node
+from robodyn_ros.nodes.launching import node_launch_description
 
 
 def generate_launch_description():
     """Return what to start."""
-    return launch_node('feedforward')
+    return node_launch_description('feedforward')

@@ -1,8 +1,8 @@
 """Starts the node `simulator`: ros2 launch robodyn_ros simulator.launch.py urdf:=arm.urdf."""
 
-from robodyn_ros.nodes.launching import launch_node
+from robodyn_ros.nodes.launching import node_launch_description
 
 
 def generate_launch_description():
     """Return what to start."""
-    return launch_node('simulator')
+    return node_launch_description('simulator')

@@ -4,11 +4,9 @@
 here needs ROS; the nodes are in ``robodyn_ros.nodes``.
 """
 
-from importlib import import_module
+from typing import TYPE_CHECKING
 
-from robodyn_ros.building import build_model, load_model
-from robodyn_ros.denavit_hartenberg import model_from_dh
-from robodyn_ros.description import Inertial
+from robodyn_ros._version import __version__
 from robodyn_ros.dynamics import (
     ClosedLoopDynamics,
     Dynamics,
@@ -17,7 +15,9 @@ from robodyn_ros.dynamics import (
     FlexibleDynamics,
     InertiaBounds,
     OperationalSpace,
+    RobotDynamics,
     Terms,
+    dynamics_of,
     inertia_bounds,
 )
 from robodyn_ros.errors import (
@@ -29,31 +29,70 @@ from robodyn_ros.errors import (
     UnknownNameError,
     ValueRangeError,
 )
-from robodyn_ros.model import Model
+from robodyn_ros.model import Model, build_model, load_model, model_from_dh
+from robodyn_ros.packages import package
+from robodyn_ros.spatial import Inertial
 
-__version__ = '0.1.0'
+if TYPE_CHECKING:  # imported when first used: solvers take longer to import than dynamics
+    from robodyn_ros.excitation import (
+        Excitation,
+        Limits,
+        Plan,
+        optimise_excitation,
+        optimize_excitation,
+        validation_plan,
+    )
+    from robodyn_ros.export import export_c
+    from robodyn_ros.identification import (
+        BaseParameters,
+        DriveGains,
+        FilterSettings,
+        Log,
+        LogFormat,
+        Result,
+        Settings,
+        Validation,
+        base_parameters,
+        identify,
+        identify_drive_gains,
+        read_log,
+        reduce,
+        save_motors,
+        save_parameters,
+        validate,
+        write_urdf,
+    )
 
-# imported when first used: signal processing and solvers take longer to import than dynamics
-_IDENTIFICATION = (
-    'BaseParameters', 'DriveGains', 'FilterSettings', 'Log', 'LogFormat', 'Result', 'Settings',
-    'Validation', 'base_parameters', 'identify', 'identify_drive_gains', 'read_log', 'reduce',
-    'validate',
-)
-
-_EXCITATION = ('Excitation', 'Limits', 'Plan', 'optimise_excitation', 'validation_plan')
+_LAZY = {
+    **dict.fromkeys((
+        'BaseParameters', 'DriveGains', 'FilterSettings', 'Log', 'LogFormat', 'Result',
+        'Settings', 'Validation', 'base_parameters', 'identify', 'identify_drive_gains',
+        'read_log', 'reduce', 'save_motors', 'save_parameters', 'validate', 'write_urdf'),
+        'identification'),
+    **dict.fromkeys((
+        'Excitation', 'Limits', 'Plan', 'optimise_excitation', 'optimize_excitation',
+        'validation_plan'), 'excitation'),
+    'export_c': 'export',
+}
 
 __all__ = [
-    'ClosedLoopDynamics', 'DescriptionError', 'Dynamics', 'ElasticTorque', 'Energy',
-    'FlexibleDynamics',
-    'IdentificationError', 'Inertial', 'InertiaBounds',
-    'LogError', 'Model', 'OperationalSpace', 'RobodynError', 'ShapeError', 'Terms',
-    'UnknownNameError', 'ValueRangeError', 'build_model', 'inertia_bounds', 'load_model',
-    'model_from_dh', *_EXCITATION, *_IDENTIFICATION,
+    'BaseParameters', 'ClosedLoopDynamics', 'DescriptionError', 'DriveGains', 'Dynamics',
+    'ElasticTorque', 'Energy', 'Excitation', 'FilterSettings', 'FlexibleDynamics',
+    'IdentificationError', 'InertiaBounds', 'Inertial', 'Limits', 'Log', 'LogError', 'LogFormat',
+    'Model', 'OperationalSpace', 'Plan', 'Result', 'RobodynError', 'RobotDynamics', 'Settings',
+    'ShapeError', 'Terms', 'UnknownNameError', 'Validation', 'ValueRangeError', '__version__',
+    'base_parameters', 'build_model', 'dynamics_of', 'export_c', 'identify',
+    'identify_drive_gains', 'inertia_bounds', 'load_model', 'model_from_dh', 'optimise_excitation',
+    'optimize_excitation', 'read_log', 'reduce', 'save_motors', 'save_parameters', 'validate',
+    'validation_plan', 'write_urdf',
 ]
 
 
 def __getattr__(name: str) -> object:
-    for names, module in ((_IDENTIFICATION, 'identification'), (_EXCITATION, 'excitation')):
-        if name in names:
-            return getattr(import_module(f'{__name__}.{module}'), name)
+    if name in _LAZY:
+        return getattr(package(f'{__name__}.{_LAZY[name]}'), name)
     raise AttributeError(f'module {__name__!r} has no attribute {name!r}')
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

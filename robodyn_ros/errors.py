@@ -2,8 +2,53 @@
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Iterable
 from difflib import get_close_matches
+from numbers import Number
+from typing import Any
+
+LONGEST_NAME = 80  # characters of a name that an error repeats
+LONGEST_INTEGER = 400  # bits; float64 ends at 1024, and decimal digits of more cost time
+
+
+class _Bounded(reprlib.Repr):
+    """`repr` whose length and cost are bounded, whatever the value holds."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.maxlevel = 3
+        self.maxlist = self.maxtuple = self.maxdict = self.maxset = 12
+        self.maxstring = self.maxother = 60
+
+    def repr_int(self, x: int, level: int) -> str:
+        """An integer; a very long one by its size."""
+        bits = x.bit_length()
+        return repr(x) if bits <= LONGEST_INTEGER else f'an integer of {bits} bits'
+
+    def repr_instance(self, x: Any, level: int) -> str:
+        """NumPy's scalars as plain numbers."""
+        return str(x) if isinstance(x, Number) else super().repr_instance(x, level)
+
+
+_BOUNDED = _Bounded()
+
+
+def shown(value: object, longest: int = 200) -> str:
+    """Return a value as an error message shows it: short, and at bounded cost.
+
+    A few bytes of YAML aliases can stand for a list of millions of entries, so a value from
+    outside is never formatted as a whole.
+
+    Parameters
+    ----------
+    value : object
+        Anything.
+    longest : int
+        Most characters of the result.
+    """
+    text = _BOUNDED.repr(value)
+    return text if len(text) <= longest else text[:longest - 3] + '...'
 
 
 class RobodynError(Exception):
@@ -27,6 +72,12 @@ class DescriptionError(RobodynError):
         place = f'{element} (line {line})' if line else element
         super().__init__(f'{place}: {problem}' + (f'; valid: {valid}' if valid else ''))
 
+    @classmethod
+    def at(cls, place: str, problem: str, *, line: int | None = None,
+           valid: str = '') -> DescriptionError:
+        """Make one for a place: a file, or a part of one."""
+        return cls(problem, element=place, line=line, valid=valid)
+
 
 class UnknownNameError(RobodynError):
     """A joint, link or option that does not exist.
@@ -40,11 +91,12 @@ class UnknownNameError(RobodynError):
     """
 
     def __init__(self, kind: str, name: object, valid: Iterable[str]):
-        self.kind, self.name, self.valid = kind, str(name), tuple(valid)
+        self.kind, self.valid = kind, tuple(valid)
+        self.name = name[:LONGEST_NAME] if isinstance(name, str) else shown(name, LONGEST_NAME)
         near = get_close_matches(self.name, self.valid, n=1)
         hint = f'; did you mean {near[0]!r}?' if near else ''
-        shown = ', '.join(self.valid[:40]) + (', ...' if len(self.valid) > 40 else '')
-        super().__init__(f'unknown {kind} {self.name[:80]!r}; valid: {shown}{hint}')
+        listed = ', '.join(self.valid[:40]) + (', ...' if len(self.valid) > 40 else '')
+        super().__init__(f'unknown {kind} {self.name!r}; valid: {listed}{hint}')
 
 
 class ShapeError(RobodynError):
@@ -80,7 +132,8 @@ class ValueRangeError(RobodynError):
 
     def __init__(self, quantity: str, value: object, valid: str):
         self.quantity, self.value, self.valid = quantity, value, valid
-        super().__init__(f'{quantity} is {value}; valid: {valid}')
+        text = value[:200] if isinstance(value, str) else shown(value)
+        super().__init__(f'{quantity} is {text}; valid: {valid}')
 
 
 class LogError(RobodynError):
@@ -89,15 +142,66 @@ class LogError(RobodynError):
     Attributes
     ----------
     source : str
-        The file, or what was given instead.
+        The file, or the kind of source if it was not a file.
     valid : str
-        What would be.
+        What would be valid.
     """
 
     def __init__(self, problem: str, *, source: str = 'log', valid: str = ''):
         self.source, self.valid = source, valid
         super().__init__(f'{source}: {problem}' + (f'; valid: {valid}' if valid else ''))
 
+    @classmethod
+    def at(cls, place: str, problem: str, *, line: int | None = None,
+           valid: str = '') -> LogError:
+        """Make one for a place: a file, or a part of one."""
+        return cls(problem, source=f'{place} (line {line})' if line else place, valid=valid)
+
+
+PlacedError = type[DescriptionError] | type[LogError]  # errors that name a place in a file
+
+
+class MissingPackageError(RobodynError, ImportError):
+    """A Python package that this part of robodyn_ros needs is not installed.
+
+    Attributes
+    ----------
+    package : str
+        The package.
+    extra : str
+        The extra of robodyn_ros that brings it.
+    """
+
+    def __init__(self, package: str, extra: str):
+        self.package, self.extra = package, extra
+        super().__init__(f'the Python package {package!r} is missing; install it with '
+                         f"`pip install '{package}'`, or with all that belongs to it: "
+                         f"`pip install 'robodyn_ros[{extra}]'`")
+
 
 class IdentificationError(RobodynError):
     """An identification that cannot give an answer."""
+
+
+class OutputError(RobodynError):
+    """A file or folder that cannot be written.
+
+    Attributes
+    ----------
+    path : str
+        The file or folder.
+    valid : str
+        What would be valid instead.
+    """
+
+    def __init__(self, problem: str, *, path: object, valid: str = ''):
+        self.path, self.valid = str(path), valid
+        super().__init__(f'{path}: {problem}' + (f'; valid: {valid}' if valid else ''))
+
+
+class ExperimentError(RobodynError):
+    """An experiment that had to stop, for example because the robot is off its reference."""
+
+
+class StatesMissingError(ExperimentError):
+    """No new joint states arrive."""

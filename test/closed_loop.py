@@ -4,6 +4,7 @@ from contextlib import ExitStack
 from functools import cached_property
 
 import numpy as np
+from gazebo_server import GazeboServer
 from ros_world import of, seconds
 from sensor_msgs.msg import JointState
 from std_srvs.srv import Trigger
@@ -23,13 +24,13 @@ def _fail(topic, error):
 
 
 # in lock-step the wall clock means nothing
-PATIENT = ('state_timeout:=600.0', 'zero_after:=600.0')
+PATIENT = ('state_timeout:=600.0', 'zero_after:=600.0', 'watchdog:=false')
 
 
 class ClosedLoop:
     """The nodes `simulator` and `feedforward` for one robot.
 
-    A robot behind Gazebo offers the same topics and services under the same name.
+    With ``robot='gazebo_bridge'`` the robot is in Gazebo, on the same topics and services.
     """
 
     def __init__(self, world, text, *, simulator=(), controller=(), lock_step=True,
@@ -46,6 +47,8 @@ class ClosedLoop:
         what = 'torque' if lock_step else 'commands'  # stamped: the answer to one state
         self._robot, self._options = robot, (*step, *simulator)
         self._lock_step = lock_step
+        self.gazebo = self._stack.enter_context(GazeboServer()) if robot == 'gazebo_bridge' \
+            else None
         self.simulator = self.start_simulator()
         self.controller = self._start(
             'feedforward', 'friction_width:=0.01', *patient, *controller,
@@ -56,7 +59,7 @@ class ClosedLoop:
         world.wait_for_model('feedforward')
         self.states = world.collect(JointState, 'joint_states')
         self._taken = world.collect(JointTrajectory, 'feedforward/trajectory_with_effort')
-        world.wait(lambda: world.node.count_publishers(f'simulator/{what}') == 1, 'torques')
+        world.wait(lambda: world.node.count_publishers(f'simulator/{what}') >= 1, 'torques')
         world.spin(0.5)
         if lock_step and states_as == 'joint_states':
             self.connect()

@@ -1,7 +1,15 @@
 """Fixtures shared by the tests."""
 
+import signal
+import time
+
 import numpy as np
 import pytest
+from gazebo_server import why_no_gazebo
+
+# A shell that starts a command in the background makes it ignore interrupts, and its children as
+# well; tests interrupt processes that they start.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture
@@ -17,3 +25,37 @@ def world():
     world = World()
     yield world
     world.close()
+
+
+@pytest.fixture(params=['simulator', pytest.param('gazebo_bridge', marks=pytest.mark.skipif(
+    why_no_gazebo() is not None, reason=str(why_no_gazebo())))])
+def robot_node(request):
+    """The node with the simulated robot: the embedded engine, and Gazebo where it is installed."""
+    return request.param
+
+
+@pytest.fixture(scope='session')
+def stalls():
+    """How long the machine itself makes a process wait; for tests in real time."""
+    from stalls import StallRecorder
+
+    recorder = StallRecorder()
+    yield recorder
+    recorder.close()
+
+
+@pytest.fixture(autouse=True)
+def _stalls_beside_tests_in_real_time(request):
+    if request.node.get_closest_marker('real_time'):
+        request.node.stalls = request.getfixturevalue('stalls'), time.monotonic()
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item):
+    """Say beside a failure in real time how long the machine itself stalled meanwhile."""
+    report = (yield).get_result()
+    if report.failed and hasattr(item, 'stalls'):
+        recorder, began = item.stalls
+        report.sections.append(('stalls of the machine', (
+            f'longest {recorder.worst(began):.3f} s, in all {recorder.total(began):.3f} s of '
+            f'{time.monotonic() - began:.1f} s')))

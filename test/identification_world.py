@@ -1,50 +1,181 @@
-"""An identification server beside a closed loop, and a client of it in a process of its own."""
+"""The node `identification` beside a closed loop, and a client of its action."""
 
-import json
-import subprocess
-import sys
-from pathlib import Path
+import copy
+import os
+import signal
+from functools import cache
 
-CLIENT = Path(__file__).with_name('identification_client.py')
+import numpy as np
+from action_msgs.msg import GoalStatus
+from closed_loop import ClosedLoop
+from rclpy.action import ActionClient
+from sensor_msgs.msg import JointState
+from synthetic import LWR4
+from trajectory_msgs.msg import JointTrajectory
+
+import robodyn_ros as rd
+from robodyn_interfaces.action import IdentifyDynamics
+from robodyn_ros.nodes.processes import NodeProcess
+
+PLANAR = rd.load_model(LWR4.parent / 'planar_2r.urdf.xacro')
+EXCITATION = 'motion.yaml'
+RATE = 250.0  # Hz, of the states
+PACE = 3.0  # of the simulated clock, relative to that of the wall, where the machine allows
+LEASE = 3.0  # s of the simulated clock
+SUCCEEDED, CANCELED, ABORTED = (GoalStatus.STATUS_SUCCEEDED, GoalStatus.STATUS_CANCELED,
+                                GoalStatus.STATUS_ABORTED)
+
+
+def server(world, root, *parameters, model=1, remap=()):
+    """Start the node; the motion goes to `feedforward`."""
+    arguments = [f'root:={root}', 'tracking_tolerance:=0.6', *parameters]
+    process = NodeProcess('identification', '--ros-args',
+                          *(word for entry in arguments for word in ('-p', entry)),
+                          '-r', '~/trajectory:=/feedforward/reference', *remap)
+    world.wait_for_model('identification', model)
+    return process
 
 
 class Client:
-    """Sends one goal from another process; its feedback and result are lines of JSON."""
+    """Sends one goal, and keeps its feedback and its result."""
 
-    def __init__(self, **goal):
-        self._process = subprocess.Popen(
-            [sys.executable, str(CLIENT), json.dumps(goal)], stdout=subprocess.PIPE,
-            stdin=subprocess.PIPE, text=True)
-        self.feedback = []
+    def __init__(self, world, **goal):
+        self.world, self.feedback, self._read = world, [], 0
+        self._client = ActionClient(world.node, IdentifyDynamics, 'identification/identify')
+        assert self._client.wait_for_server(60.0)
+        sent = self._client.send_goal_async(
+            IdentifyDynamics.Goal(**goal),
+            feedback_callback=lambda message: self.feedback.append(message.feedback))
+        world.wait(sent.done, 'an answer to the goal')
+        self._handle = sent.result()
+        assert self._handle.accepted
+        self._ended = self._handle.get_result_async()
 
-    def read(self, until=None):
-        """Read lines until the result, or feedback of a phase; return it."""
-        for line in self._process.stdout:
-            entry = json.loads(line)
-            if entry['kind'] == 'result':
-                assert until is None, f'{until} did not come: {entry["reasons"]}'
-                return entry
-            self.feedback.append(entry)
-            if until is not None and entry['phase'].startswith(until):
-                return entry
-        raise AssertionError(f'the client ended with {self._process.wait(5)}; its last words: '
-                             f'{self.feedback[-1:]}')
+    def until(self, phase, progress=0.0, timeout=120.0):
+        """Wait for the feedback of a phase that has come so far."""
+        def reached():
+            while self._read < len(self.feedback):
+                entry = self.feedback[self._read]
+                self._read += 1
+                if entry.phase.startswith(phase) and entry.progress >= progress:
+                    return True
+            assert not self._ended.done(), (phase, self._ended.result().result.reasons)
+            return False
 
-    def until(self, phase, progress):
-        """Read until the phase has come so far."""
-        while self.read(phase)['progress'] < progress:
-            pass
+        self.world.wait(reached, f'{phase} {progress}', timeout)
+        return self.feedback[self._read - 1]
 
     def cancel(self):
-        self._process.stdin.write('cancel\n')
-        self._process.stdin.flush()
+        self._handle.cancel_goal_async()
+
+    def result(self, timeout=300.0):
+        """Wait for the result; its status is in `status`."""
+        self.world.wait(self._ended.done, 'the result', timeout)
+        self.status = self._ended.result().status
+        self._client.destroy()
+        return self._ended.result().result
+
+
+class Relay:
+    """Passes joint states on, until it is told to harm them."""
+
+    def __init__(self):
+        self.harm, self.last, self.count = '', None, 0
+
+    def __call__(self, message):
+        self.count += 1
+        if self.harm == 'frozen':
+            stamp = message.header.stamp
+            message = copy.deepcopy(self.last)
+            message.header.stamp = stamp
+        elif self.harm == 'silent':
+            return []
+        elif self.harm == 'dropped' and self.count % 10 in (3, 4, 7):
+            return []
+        elif self.harm == 'jump':
+            message.header.stamp.sec += 1000
+        elif self.harm == 'back':
+            message.header.stamp.sec -= 5
+        self.last = message
+        return [message]
+
+
+@cache
+def excitation():
+    """The excitation of the 2R arm."""
+    return rd.optimise_excitation(PLANAR, rd.Limits(torque_margin=0.2), period=4.0, harmonics=3,
+                                  periods=1, budget=60.0, starts=1)
+
+
+class Planar:
+    """A 2R arm in its closed loop, and the server beside it; its states pass a relay.
+
+    The loop is in lock-step: a machine that stalls holds the arm. The node measures the silence of
+    states by the clock of the wall.
+    """
+
+    def __init__(self, world, root):
+        root.mkdir()
+        self.world, self.root, self.relay = world, root, Relay()
+        (root / EXCITATION).write_text(excitation().to_yaml())
+        truth = root / 'truth.yaml'
+        truth.write_text('links: {link1: {mass: 1.3}, link2: {mass: 1.2}}')
+        self.start_pose = [float(x) for x in excitation().at(0.0).q]
+        self.loop = ClosedLoop(
+            world, PLANAR.description.urdf,
+            simulator=(f'rate:={RATE}', f'real_time_factor:={PACE}', 'effort_noise:=[0.05]',
+                       f'truth_file:={truth}'),
+            controller=('mode:=computed_torque', 'hold:=100.0', 'start_tolerance:=3.0'))
+        publisher = world.node.create_publisher(JointState, 'relayed', 100)
+        self.loop.hear(lambda message: [publisher.publish(m) for m in self.relay(message)])
+        self.sent = world.collect(JointTrajectory, 'feedforward/trajectory_with_effort')
+        self.loop.begin(self.start_pose)
+        self.server = self.start()
+
+    def start(self, *parameters):
+        process = server(self.world, self.root, 'state_timeout:=5.0', 'frozen_after:=0.3',
+                         'start_delay:=0.3', f'lease:={LEASE}', *parameters,
+                         remap=('-r', 'joint_states:=relayed'))
+        self.world.spin(0.5)
+        return process
+
+    def restart(self):
+        """End the server, whatever has become of it, and start it again."""
+        if self.server.exit_code is None:
+            os.kill(self.server.pid, signal.SIGKILL)
+        self.server.__exit__()
+        self.world.spin(1.2)  # the diagnostics of the old one
+        self.world.diagnostics.clear()
+        self.server = self.start()
+
+    def excite(self, name, **goal):
+        """Play the known excitation; its first part is for the fit."""
+        return Client(self.world, name=name, excitation=EXCITATION, validation_fraction=0.3,
+                      friction='coulomb', **goal)
+
+    def use(self, name, *logs, **goal):
+        """Identify from what earlier runs have recorded."""
+        client = Client(self.world, name=name, source=2, logs=list(logs), friction='coulomb',
+                        **goal)
+        result = client.result()
+        assert result.success and client.status == SUCCEEDED, result.reasons
+        return result
 
     def close(self):
-        self._process.kill()
-        self._process.wait()
+        self.server.__exit__()
+        self.loop.__exit__()
 
-    def __enter__(self):
-        return self
+    def speed(self, seconds=0.0):
+        """The highest speed of the last seconds of the simulated clock."""
+        last = self.loop.states[-max(int(seconds * RATE), 1):]
+        return np.abs([message.velocity for message in last]).max()
 
-    def __exit__(self, *error):
-        self.close()
+    def at_rest(self):
+        """Wait until the arm rests, which must be soon on its own clock."""
+        first = len(self.loop.states)
+
+        def still():
+            assert len(self.loop.states) < first + (LEASE + 2.5) * RATE, self.speed()
+            return len(self.loop.states) > first + 0.3 * RATE and self.speed(0.3) < 0.05
+
+        self.world.wait(still, 'the arm to rest', 60.0)

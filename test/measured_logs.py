@@ -1,4 +1,4 @@
-"""The measured robots in `test/data`, each as model, logs for the fit and logs for the proof."""
+"""The measured robots in `test/data`: each as a model, logs for the fit, and held-out logs."""
 
 from pathlib import Path
 
@@ -81,6 +81,7 @@ def tiago():
     with np.load(folder / 'tiago.npz') as z:
         rows = slice(921, 6791)
         torque = z['current'][rows] * scale
-        torque[:, 0] += 9.81 * model.rigid[:, 6].sum()  # the drive's own balance, by its README
+        # the drive's own balance, by its README
+        torque[:, 0] += 9.81 * model.inertial_parameters[:, 6].sum()
         return model, rd.Log(z['t'][rows], z['q'][rows], torque, qd=z['dq'][rows],
                              joint_names=model.joint_names, source='tiago')

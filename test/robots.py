@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 
-from robodyn_ros.robots import PANDA, example_robots
+from robodyn_ros.description.examples import PANDA, example_robots
 
 ROBOTS = example_robots()
 PANDA_URDF = ROBOTS / PANDA
@@ -77,3 +79,16 @@ def random_robot(seed, joints=6):
                            rng.normal(size=3) * 0.4, rpy, axis / np.linalg.norm(axis), extra))
         names.append(f'l{i}')
     return robot(*parts)
+
+
+# Joints of these hands mimic 'index_q1'; it is called Left_index_q1 and Right_index_q1.
+BROKEN_MIMICS = 'alex_description/urdf/alex_psyonic_hands.urdf'
+
+
+def text_of(name):
+    """Text of a robot of example-robot-data, mended where it cannot be loaded."""
+    text = (ROBOTS / name).read_text()
+    if name == BROKEN_MIMICS:
+        text = re.sub(r'(<joint name="(Left|Right)_(?:(?!</joint>).)*?<mimic joint = ")',
+                      r'\1\2_', text, flags=re.S)
+    return text

@@ -22,6 +22,7 @@ from std_msgs.msg import String
 from std_srvs.srv import SetBool
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
+from robodyn_interfaces.srv import SetPayload
 from robodyn_ros.nodes.fast_path import DEPTH, FastSubscriptions
 from robodyn_ros.nodes.stamps import nanoseconds
 
@@ -67,10 +68,10 @@ class World:
                 self.spin(0.3)  # the listener must have matched as well: best effort has no memory
         self._publishers[topic].publish(message)
 
-    def collect(self, kind, topic):
+    def collect(self, kind, topic, raw=False):
         messages = []
         listener = FastSubscriptions(self.node, _fail)
-        listener.add(kind, topic, messages.append, DEPTH)
+        listener.add(kind, topic, messages.append, DEPTH, raw)
         listener.start()
         self._listeners.append(listener)
         self.wait(lambda: self.node.count_publishers(topic) > 0, f'a publisher of {topic}')
@@ -152,6 +153,15 @@ class World:
         return self.call(GetState, f'{node}/get_state', GetState.Request()).current_state.label
 
 
+def payload(link, mass=0.0, com=(0.0, 0.0, 0.0), moments=(0.0, 0.0, 0.0)):
+    """A request that attaches a body; moments: the diagonal of its inertia tensor."""
+    request = SetPayload.Request(link=link)
+    body = request.inertia
+    body.m, (body.com.x, body.com.y, body.com.z) = mass, com
+    body.ixx, body.iyy, body.izz = moments
+    return request
+
+
 def trajectory(names, points, start_ns=0):
     """Points are (time, q, qd, qdd); None leaves a field empty."""
     message = JointTrajectory(joint_names=list(names))
@@ -167,6 +177,13 @@ def trajectory(names, points, start_ns=0):
 def seconds(message):
     """The stamp of a message, s."""
     return nanoseconds(message.header.stamp) * 1e-9
+
+
+def since_reset(states):
+    """The states since the time last jumped back; a first state that is repeated counts once."""
+    stamps = [nanoseconds(m.header.stamp) for m in states]
+    jumps = [k for k in range(1, len(stamps)) if stamps[k] <= stamps[k - 1]]
+    return states[jumps[-1] if jumps else 0:len(stamps)]
 
 
 def of(messages, ns):

@@ -7,7 +7,8 @@ from robots import PANDA_URDF, planar_2r
 from synthetic import LWR4
 
 import robodyn_ros as rd
-from robodyn_ros.identification.linear_model import FrictionShape, LinearModel
+from robodyn_ros.identification.friction import FrictionShape
+from robodyn_ros.identification.linear_model import LinearModel
 
 # theory section 8.2, Kolyubin 5.3 and 5.8: the KUKA LWR 4+
 COUNTS = {'rigid': (43, 16, 11), 'model1': (64, 16, 11), 'lumped': (69, 18, 11),
@@ -120,3 +121,12 @@ def test_unknown_names():
         rd.base_parameters(model, payload='nowhere')
     with pytest.raises(rd.UnknownNameError, match='j1, j2'):
         LinearModel(rd.Dynamics(model), joints=['elbow'])
+
+
+def test_kinds_have_names_and_numbers(lwr4):
+    """Kolyubin's numbers of the models stand for the same kinds as their names."""
+    dynamics = rd.Dynamics(lwr4)
+    for number, name in (('model1', 'links'), ('model2', 'links_and_drives'),
+                         ('model3', 'drives')):
+        assert LinearModel(dynamics, number).columns == LinearModel(dynamics, name).columns
+        assert rd.Settings(kind=number).kind == name

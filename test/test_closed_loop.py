@@ -7,10 +7,10 @@ import pytest
 
 rclpy = pytest.importorskip('rclpy', reason='ROS 2 is not set up')
 from closed_loop import ClosedLoop, fast_motion, rms  # noqa: E402
-from geometry_msgs.msg import Vector3, WrenchStamped  # noqa: E402
+from geometry_msgs.msg import WrenchStamped  # noqa: E402
 from measured_logs import DATA  # noqa: E402
 from robots import PANDA_URDF  # noqa: E402
-from ros_world import seconds, trajectory  # noqa: E402
+from ros_world import payload, seconds, trajectory  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 from synthetic import LWR4  # noqa: E402
 from trajectory_msgs.msg import JointTrajectory  # noqa: E402
@@ -22,6 +22,8 @@ from robodyn_ros.nodes.processes import NodeProcess  # noqa: E402
 from robodyn_ros.nodes.stamps import nanoseconds  # noqa: E402
 from robodyn_ros.nodes.trajectories import joint_trajectory  # noqa: E402
 
+pytestmark = pytest.mark.nodes
+
 PANDA = PANDA_URDF.read_text().replace('type="prismatic"', 'type="fixed"')  # fingers closed
 UR10 = (DATA / 'ur10/ur10_nomesh.urdf').read_text()
 PALLETISER, CONFIG = LWR4.parent / 'palletiser.urdf.xacro', LWR4.parent.parent / 'config/robots'
@@ -31,13 +33,13 @@ SENSORS = ('position_step:=1e-5', 'velocity_noise:=1e-3')
 
 
 @pytest.mark.parametrize('name', ARMS)
-def test_gravity_compensation_holds_any_of_20_poses(world, rng, name):
-    with ClosedLoop(world, ARMS[name][0], simulator=('rate:=100.0', *SENSORS),
+def test_gravity_compensation_holds_any_of_20_poses(world, rng, name, robot_node):
+    with ClosedLoop(world, ARMS[name][0], robot=robot_node, simulator=('rate:=100.0', *SENSORS),
                     controller=('mode:=gravity_compensation',)) as loop:
         lower = np.maximum(loop.model.lower, -np.pi)
         upper = np.minimum(loop.model.upper, np.pi)
         drift = []
-        for _ in range(20):
+        for _ in range(20 if robot_node == 'simulator' else 5):  # Gazebo is slower
             pose = (lower + upper) / 2 + 0.45 * (upper - lower) * rng.uniform(
                 -1, 1, loop.model.n)
             loop.begin(pose)
@@ -45,27 +47,27 @@ def test_gravity_compensation_holds_any_of_20_poses(world, rng, name):
             _, q, _, effort = loop.history()
             assert np.abs(effort).max() > 1.0
             drift.append(np.abs(q - pose).max())
-        print(name, 'largest drift in 10 s, degrees:', np.degrees(max(drift)))
+        print(robot_node, name, 'largest drift in 10 s, degrees:', np.degrees(max(drift)))
         assert np.degrees(max(drift)) < 0.5
 
 
 @pytest.mark.parametrize('name', ARMS)
-def test_models_track_ten_times_better_than_pd_and_a_payload_is_told(world, name):
+def test_models_track_ten_times_better_than_pd_and_a_payload_is_told(world, name, robot_node):
     text, hand = ARMS[name]
     rate = {'panda': 500.0, 'ur10': 1000.0}[name]
-    with ClosedLoop(world, text, simulator=(f'rate:={rate}', *SENSORS),
+    with ClosedLoop(world, text, robot=robot_node, simulator=(f'rate:={rate}', *SENSORS),
                     controller=('mode:=pd',)) as loop:
         motion = fast_motion(loop.model)
         error = {'pd': rms(loop.follow(motion))}
         for law in ('feedforward_pd', 'feedforward_gravity', 'computed_torque'):
             loop.law(law)
             error[law] = rms(loop.follow(motion))
-        load = SetPayload.Request(link=hand, mass=3.0, com=Vector3(x=0.0, y=0.0, z=0.1))
+        load = payload(hand, 3.0, (0.0, 0.0, 0.1))
         assert world.call(SetPayload, 'simulator/set_payload', load).success
         error['untold'] = rms(loop.follow(motion))
         assert world.call(SetPayload, 'feedforward/set_payload', load).success
         error['told'] = rms(loop.follow(motion))
-        print(name, error)
+        print(robot_node, name, error)
         for law in ('feedforward_pd', 'feedforward_gravity', 'computed_torque', 'told'):
             assert error[law] < 0.1 * error['pd'], error
         assert error['told'] < min(2 * error['computed_torque'], 0.2 * error['untold'])
@@ -191,9 +193,9 @@ def test_states_that_are_late_lost_or_noisy_do_not_diverge(world):
 
 def test_a_clock_that_jumps_back_with_a_new_law_or_model_is_noticed(world):
     with held(world) as loop:
-        payload = SetPayload.Request(link='wrist_3_link', mass=1.0)
+        request = payload('wrist_3_link', 1.0)
         for change in (lambda: loop.law('pd'),
-                       lambda: world.call(SetPayload, 'feedforward/set_payload', payload)):
+                       lambda: world.call(SetPayload, 'feedforward/set_payload', request)):
             loop.begin(POSE)
             loop.until(0.2)
             loop.pause(True)

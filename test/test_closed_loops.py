@@ -1,12 +1,17 @@
 """Closed loops: the worked example, energy, and MuJoCo's constrained dynamics."""
 
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 import yaml
 from synthetic import LWR4
 
 import robodyn_ros as rd
-from robodyn_ros.identification.live import LiveFit
+from robodyn_ros.dynamics.loops import read_loops
+from robodyn_ros.experiment.live_fit import LiveFit
 
 URDF = LWR4.parent / 'five_bar.urdf.xacro'
 NUMBERS = LWR4.parent.parent / 'config/robots/five_bar.yaml'
@@ -88,8 +93,7 @@ def test_reduced_equations_hold_together(tmp_path, rng):
 
 def test_mujoco_moves_the_same(tmp_path, rng):
     """M, accelerations and the force in the cut, of an engine with constraints."""
-    import mujoco
-
+    mujoco = pytest.importorskip('mujoco')
     dynamics, p = linkage(tmp_path, **GENERAL)
     spec = mujoco.MjSpec.from_string(dynamics.model.description.urdf)
     spec.compiler.fusestatic = False
@@ -134,20 +138,24 @@ def test_energy_is_kept_in_free_motion(tmp_path):
     dynamics, _ = linkage(tmp_path, link1={'mass': 2.4})
     x, h = np.array([-2.0, -0.6, 0.0, 0.0]), 0.005
 
-    def slope(x):
-        return np.concatenate([x[2:], dynamics.forward_dynamics(x[:2], x[2:], np.zeros(2))])
+    pose = dynamics.positions([-1.0, 0.4])  # the straight way from home is singular
 
-    dynamics.positions([-1.0, 0.4])
-    energies, poses = [], []
-    for _ in range(2000):  # 10 s
-        energies.append(sum(dynamics.energy(x[:2], x[2:])))
-        poses.append(x[:2])
+    def slope(x):
+        return np.concatenate([x[2:], dynamics.forward_dynamics(x[:2], x[2:], np.zeros(2),
+                                                                near=pose)])
+
+    energies, potentials = [], []
+    for step in range(2000):  # 10 s
+        pose = dynamics.positions(x[:2], near=pose)
+        energies.append(sum(dynamics.energy(x[:2], x[2:], near=pose)))
+        if step % 50 == 0:
+            potentials.append(dynamics.energy(x[:2], np.zeros(2), near=pose).potential)
         k1 = slope(x)
         k2 = slope(x + h / 2 * k1)
         k3 = slope(x + h / 2 * k2)
         k4 = slope(x + h * k3)
         x = x + h / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
-    potential = np.ptp([sum(dynamics.energy(q, np.zeros(2))) for q in poses[::50]])
+    potential = np.ptp(potentials)
     assert potential > 0.1 and np.ptp(energies) < 1e-6 * max(np.abs(energies).max(), potential)
 
 
@@ -160,7 +168,7 @@ def test_what_cannot_be_is_named():
     for change, match in (({'independent': ['joint1']}, 'bind 2 of 4'),
                           ({'independent': ['joint1', 'knee']}, 'knee'),
                           ({'cuts': [{'links': ['link3', 'hand']}]}, 'hand'),
-                          ({'cuts': []}, 'says no loops'),
+                          ({'cuts': []}, 'defines no closed loop'),
                           ({'cuts': [{'links': ['link3', 'link4'], 'points': [[1, 2]]}]},
                            'points'),
                           ({'cuts': [{'links': ['link3', 'link4'],
@@ -181,8 +189,16 @@ MJCF = """
 </mujoco>"""
 
 
-def test_loops_of_a_mujoco_model(tmp_path, rng):
+def test_loops_of_a_mujoco_model_need_mujoco(tmp_path, monkeypatch):
+    (tmp_path / 'arm.xml').write_text(MJCF)
+    monkeypatch.setitem(sys.modules, 'mujoco', None)
+    with pytest.raises(rd.DescriptionError, match='MuJoCo, which is not installed.*pip install'):
+        read_loops(yaml.safe_load(LOOPS.read_text()) | {'mjcf': str(tmp_path / 'arm.xml')})
+
+
+def test_loops_of_a_mujoco_model(tmp_path):
     """The two anchors coincide in the model's own zero pose: 0.7 m out on both ways."""
+    pytest.importorskip('mujoco')
     (tmp_path / 'arm.xml').write_text(MJCF)
     path = tmp_path / 'loops.yaml'
     path.write_text('independent: [joint1, joint2]\nmjcf: arm.xml\n'
@@ -192,7 +208,7 @@ def test_loops_of_a_mujoco_model(tmp_path, rng):
     q = np.array([0.4, 1.5])
     np.testing.assert_allclose(from_mujoco.mass_matrix(q), ours.mass_matrix(q), atol=1e-12)
     for text, match in ((MJCF.replace('connect', 'weld').replace('anchor="0.4 0 0"', ''),
-                         'mjEQ_WELD'), ('<mujoco', 'says no loops')):
+                         'mjEQ_WELD'), ('<mujoco', 'cannot be read')):
         (tmp_path / 'arm.xml').write_text(text)
         with pytest.raises(rd.RobodynError, match=match):
             rd.ClosedLoopDynamics(model, path)
@@ -235,6 +251,93 @@ def test_batches_are_single_states(rng):
         slope = (closed.mass_matrix(a + h * b) - closed.mass_matrix(a - h * b)) / (2 * h)
         matrix = slope - 2 * closed.coriolis_matrix(a, b)
         np.testing.assert_allclose(matrix, -matrix.T, atol=1e-6)
+
+
+def test_threads_share_one_object(tmp_path):
+    """Each follows a motion of its own; a pose of the last call would be mixed up."""
+    dynamics, _ = linkage(tmp_path, **GENERAL)
+    t = np.linspace(0, 2 * np.pi, 400)
+    motions = [np.array([0.3, 1.6]) + 0.5 * np.column_stack([np.sin(k * t), np.cos(k * t + k)])
+               for k in (1, 2, 3, 5)]
+    motions = [q[dynamics.reachable(q)] for q in motions]
+    assert all(len(q) > 300 for q in motions)
+
+    def follow(q, barrier=None):
+        pose, torques = None, []
+        if barrier is not None:
+            barrier.wait()
+        for x in q:
+            pose = dynamics.positions(x, near=pose)
+            np.testing.assert_array_equal(pose[:2], x)
+            torques.append([dynamics.gravity(x), dynamics.gravity(x, near=pose)])
+        return np.array(torques)
+
+    alone = [follow(q) for q in motions]
+    barrier = threading.Barrier(len(motions))
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(len(motions)) as pool:
+            together = list(pool.map(lambda q: follow(q, barrier), motions))
+    finally:
+        sys.setswitchinterval(interval)
+    for one, other in zip(alone, together, strict=True):
+        np.testing.assert_array_equal(one, other)
+        np.testing.assert_allclose(one[:, 0], one[:, 1], atol=1e-11)
+
+
+def test_a_pose_does_not_depend_on_the_calls_before(tmp_path):
+    dynamics, _ = linkage(tmp_path, **GENERAL)
+    q, far = np.array([0.4, 1.5]), np.array([0.3, 1.0])
+    first = dynamics.positions(q)
+    dynamics.positions(far)
+    np.testing.assert_array_equal(dynamics.positions(q), first)
+    np.testing.assert_array_equal(dynamics.positions(q[None])[0], first)
+    with pytest.raises(ValueError, match='read-only'):
+        dynamics.home[0] = 1.0
+    with pytest.raises(rd.ShapeError, match='near has shape'):
+        dynamics.gravity(q, near=q)
+
+
+@pytest.mark.parametrize(('q', 'match'), [
+    ([np.nan, 1.6], 'joint1 nan.*finite'), ([0.3, np.inf], 'joint2 inf.*finite'),
+    ([0.3, 1e9], 'less than 1000 rad')])
+def test_positions_that_no_joint_has_are_refused(q, match):
+    closed = rd.ClosedLoopDynamics(rd.load_model(URDF), LOOPS)
+    for call in (closed.positions, closed.gravity, lambda q: closed.mass_matrix([[0.3, 1.6], q])):
+        with pytest.raises(rd.ValueRangeError, match=match):
+            call(q)
+    np.testing.assert_array_equal(closed.reachable([[0.3, 1.6], q]), [True, False])
+
+
+def test_a_tree_and_loops_are_used_alike(rng):
+    """The same calls, whether loops are closed or not."""
+    tree, loops = (rd.dynamics_of(rd.load_model(URDF), given) for given in (None, LOOPS))
+    assert rd.dynamics_of(tree) is tree and rd.dynamics_of(loops) is loops
+    for dynamics, n in ((tree, 4), (loops, 2)):
+        assert dynamics.n == dynamics.joints.n == len(dynamics.joint_names) == n
+        q = np.array([0.4, 1.5, -1.1, 1.1])[:n]
+        qd, qdd = rng.normal(size=(2, n))
+        full = dynamics.positions(q)
+        assert full.shape == (dynamics.model.n,) and dynamics.reachable(q[None]).all()
+        motion = dynamics.motion(q, qd, near=full)
+        np.testing.assert_allclose(motion.matrix @ qd, motion.qd, atol=1e-12)
+        np.testing.assert_allclose(dynamics.velocities(q, qd, near=full), motion.qd, atol=1e-12)
+        terms = dynamics.terms(q, qd, near=full)
+        torque = dynamics.inverse_dynamics(q, qd, qdd, near=full)
+        np.testing.assert_allclose(
+            terms.mass_matrix @ qdd + terms.coriolis + terms.gravity
+            + dynamics.friction(qd, q, near=full), torque, atol=1e-10)
+        np.testing.assert_allclose(motion.reduce(dynamics.tree.inverse_dynamics(
+            motion.q, motion.qd, motion.qdd(qdd))), torque, atol=1e-10)
+        np.testing.assert_allclose(dynamics.forward_dynamics(q, qd, torque, near=full), qdd,
+                                   atol=1e-8)
+        assert dynamics.constraint_forces(q, qd, qdd).shape == (len(dynamics.cuts), 6)
+        batch = dynamics.constraint_forces(*np.tile([q, qd, qdd], (3, 1, 1)).swapaxes(0, 1))
+        assert batch.shape == (3, len(dynamics.cuts), 6)
+        assert 0 < dynamics.singularity(q, near=full) <= 1
+        assert dynamics.base_wrench(q, qd, qdd, near=full).shape == (6,)
+    assert not tree.cuts and tree.tree is tree and len(loops.cuts) == 1
 
 
 def test_a_recording_tells_while_it_is_recorded(tmp_path):

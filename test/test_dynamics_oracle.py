@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from oracle import Oracle
-from robots import KINOVA_URDF, PANDA_URDF, ROBOTS, TIAGO_URDF, UR10_URDF, planar_2r
+from robots import KINOVA_URDF, PANDA_URDF, ROBOTS, TIAGO_URDF, UR10_URDF, planar_2r, text_of
 
 import robodyn_ros as rd
 
@@ -32,13 +32,13 @@ def states(model, rng, count=1):
 
 @pytest.mark.parametrize('name', ALL)
 def test_every_robot_agrees_with_pinocchio(name, rng):
-    path = ROBOTS / name
+    text = text_of(name)
     if name in WITHOUT:
         with pytest.raises(rd.DescriptionError):
-            rd.load_model(path)
+            rd.load_model(text)
         return
-    model = rd.load_model(path).without_friction()
-    dynamics, oracle = rd.Dynamics(model), Oracle(model, path.read_text())
+    model = rd.load_model(text).without_friction()
+    dynamics, oracle = rd.Dynamics(model), Oracle(model, text)
     q, qd, qdd = states(model, rng)[:, 0]
     close(dynamics.inverse_dynamics(q, qd, qdd), oracle.inverse_dynamics(q, qd, qdd), 1e-9)
     close(dynamics.gravity(q), oracle.gravity(q), 1e-9)

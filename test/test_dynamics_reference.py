@@ -117,7 +117,7 @@ def test_model_is_frozen():
     with pytest.raises(AttributeError):
         model.name = 'other'
     with pytest.raises(ValueError, match='read-only'):
-        model.rigid[0, 0] = 1.0
+        model.inertial_parameters[0, 0] = 1.0
 
 
 def test_joint_order_is_that_of_the_urdf():
@@ -159,7 +159,8 @@ def test_payload(rng):
     expected = rd.Dynamics(rd.load_model(text)).inverse_dynamics(q, qd, qdd)
     np.testing.assert_allclose(rd.Dynamics(loaded).inverse_dynamics(q, qd, qdd), expected,
                                atol=1e-11)
-    assert model.rigid[-1, 6] != loaded.rigid.sum() and loaded is not model
+    assert model.inertial_parameters[-1, 6] != loaded.inertial_parameters.sum()
+    assert loaded is not model
     for bad in ({'mass': -1.0}, {'mass': np.nan}, {'mass': 1.0, 'com': [1, 2]},
                 {'mass': 1.0, 'inertia': np.diag([1.0, 0.1, 0.1])},
                 {'mass': 1.0, 'inertia': np.full((3, 3), np.inf)}):

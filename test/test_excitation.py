@@ -1,4 +1,4 @@
-"""Excitations: limits proven, gradients true, published figures reached."""
+"""Excitations: limits kept, gradients true, published figures reached."""
 
 import numpy as np
 import pytest
@@ -8,13 +8,14 @@ from robots import PANDA_URDF
 from synthetic import LWR4
 
 import robodyn_ros as rd
-from robodyn_ros.cli import main
+from robodyn_ros.commands.main import main
 from robodyn_ros.excitation import Constraints, Excitation, Limits, Plan, propose
 from robodyn_ros.excitation.capsules import capsules_of, segment_distance
 from robodyn_ros.excitation.constraints import tip_of
 from robodyn_ros.excitation.criteria import Criterion
 from robodyn_ros.excitation.fourier import Basis
-from robodyn_ros.identification.linear_model import FrictionShape, LinearModel
+from robodyn_ros.identification.friction import FrictionShape
+from robodyn_ros.identification.linear_model import LinearModel
 
 OWN = LWR4.parent
 # Kolyubin table 5.1 (the model's own limits are the joints')
@@ -87,7 +88,7 @@ def test_yaml_round_trip_and_bad_files(tmp_path, planar):
     for text in ('', '[', 'a: 1', found.to_yaml().replace('period: 4.0', 'period: -1'),
                  found.to_yaml().replace('sine:', 'cosine_too:')):
         path.write_text(text)
-        with pytest.raises(rd.LogError, match='excitation.yaml.*is no excitation'):
+        with pytest.raises(rd.LogError, match='excitation.yaml.*is not an excitation'):
             Excitation.from_yaml(path)
 
 
@@ -182,7 +183,7 @@ def test_small_robots(name):
     found = rd.optimise_excitation(model, budget=60.0, starts=1)
     assert_kept(model, found, torque=0.9 * model.effort_limit)
     assert found.facts['condition'] < 100
-    assert found.facts['proof']['reserve'] >= 0
+    assert found.facts['check']['reserve'] >= 0
 
 
 @pytest.mark.parametrize('name', ['panda', 'ur10', 'tiago'])
@@ -269,12 +270,12 @@ def test_bad_plans_and_limits(planar):
 
 
 def test_the_command(tmp_path, capsys):
-    out, proof, picture = (tmp_path / name for name in ('a.yaml', 'b.yaml', 'a.png'))
+    out, validation, picture = (tmp_path / name for name in ('a.yaml', 'b.yaml', 'a.png'))
     code = main(['excite', str(OWN / 'planar_2r.urdf.xacro'), '-o', str(out), '--validation',
-                 str(proof), '--picture', str(picture), '--budget', '3', '--height', '-1.0'])
+                 str(validation), '--picture', str(picture), '--budget', '3', '--height', '-1.0'])
     printed = capsys.readouterr().out
-    assert code == 0 and 'every limit proven at 1000 Hz' in printed
-    first, second = Excitation.from_yaml(out), Excitation.from_yaml(proof)
+    assert code == 0 and 'all limits were checked at 1000 Hz' in printed
+    first, second = Excitation.from_yaml(out), Excitation.from_yaml(validation)
     lines = np.outer(np.arange(1, 5), [1 / first.period, 1 / second.period])
     assert np.abs(lines[:, :1] - lines[:, 1:].T).min() > 1e-3  # no line of one on one of the other
     assert picture.read_bytes().startswith(b'\x89PNG') and picture.stat().st_size > 20000

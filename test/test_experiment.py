@@ -1,59 +1,399 @@
-"""What the node `identification` sees in joint states, message by message."""
+"""What a live experiment decides: state monitor, script, player, recorder, jobs, swap; no ROS."""
 
+import sqlite3
+import threading
 import time
+from concurrent.futures import Future
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
+from synthetic import LWR4
 
-pytest.importorskip('rclpy', reason='ROS 2 is not set up')
-from rclpy.serialization import serialize_message  # noqa: E402
-from sensor_msgs.msg import JointState  # noqa: E402
-from synthetic import LWR4  # noqa: E402
+import robodyn_ros as rd
+from robodyn_ros.errors import ExperimentError, StatesMissingError
+from robodyn_ros.experiment import recorder as recorder_module
+from robodyn_ros.experiment.goal import Goal
+from robodyn_ros.experiment.job import Job, JobQueue, Stopped
+from robodyn_ros.experiment.player import play
+from robodyn_ros.experiment.recorder import JOINT_STATE_TYPE, JOINT_STATES, Recorder
+from robodyn_ros.experiment.results import URDF, Outcome
+from robodyn_ros.experiment.script import plan_script
+from robodyn_ros.experiment.state_monitor import MOST_SAMPLES, StateMonitor
+from robodyn_ros.experiment.swap import Answer, ModelTexts, SwapError, swap_model
 
-import robodyn_ros as rd  # noqa: E402
-from robodyn_ros.nodes.experiment import Eye, Fault, Silent  # noqa: E402
-from robodyn_ros.nodes.stamps import set_nanoseconds  # noqa: E402
-
-JOINTS = rd.load_model(LWR4.parent / 'planar_2r.urdf.xacro').joints
+MODEL = rd.load_model(LWR4.parent / 'planar_2r.urdf.xacro')
+JOINTS = MODEL.joints
+ZERO = np.zeros(2)
 
 
-def see(eye, seconds):
-    message = JointState(name=list(JOINTS.joint_names), position=[0.1, 0.2],
-                         velocity=[0.0, 0.0], effort=[0.0, 0.0])
-    set_nanoseconds(message.header.stamp, round(seconds * 1e9))
-    eye.on_state(serialize_message(message))
+# the state monitor ----------------------------------------------------------------------------
+
+
+def see(monitor, seconds, q=(0.1, 0.2), tau=(0.0, 0.0)):
+    monitor.add_state(round(seconds * 1e9), np.array(q), ZERO, np.array(tau))
 
 
 @pytest.fixture
-def eye():
-    eye = Eye(JOINTS, timeout=60.0, frozen_after=1.0, tracking=0.1)
-    see(eye, 100.0)
-    return eye
+def monitor():
+    monitor = StateMonitor(JOINTS, timeout=60.0, frozen_after=0.15, tracking_tolerance=0.1)
+    see(monitor, 100.0)
+    return monitor
 
 
 @pytest.mark.parametrize('stall', [0.0, 0.6])
 @pytest.mark.parametrize('jump', [1000.0, 2.5, -2.5])
-def test_a_clock_that_jumps_is_a_fault_also_after_a_stall(eye, stall, jump):
+def test_a_clock_that_jumps_is_a_fault_also_after_a_stall(monitor, stall, jump):
     time.sleep(stall)
-    see(eye, 100.0 + jump)
-    with pytest.raises(Fault, match='jumped'):
-        eye.check()
+    see(monitor, 100.0 + jump)
+    with pytest.raises(ExperimentError, match='jumped'):
+        monitor.check()
 
 
-def test_states_that_are_late_by_the_wall_clock_have_not_jumped(eye):
+def test_states_that_are_late_by_the_wall_clock_have_not_jumped(monitor):
     time.sleep(1.1)
-    see(eye, 101.1)  # they stayed out
+    see(monitor, 101.1)  # states stayed out
     time.sleep(1.1)
-    see(eye, 101.2)  # the world was in a pause
-    eye.check()
+    see(monitor, 101.2)  # the world was paused
+    monitor.check()
 
 
-def test_silence_is_not_said_where_something_worse_is_wrong(eye):
-    eye.timeout = 0.01
+def test_silence_is_not_reported_if_something_worse_is_wrong(monitor):
+    monitor.timeout = 0.01
     time.sleep(0.02)
-    with pytest.raises(Silent, match='stay out'):
-        eye.check()
-    see(eye, 1000.0)
+    with pytest.raises(StatesMissingError, match='no new joint_states arrive'):
+        monitor.check()
+    see(monitor, 1000.0)
     time.sleep(0.02)
-    with pytest.raises(Fault, match='jumped') as caught:
-        eye.check()
-    assert not isinstance(caught.value, Silent)
+    with pytest.raises(ExperimentError, match='jumped') as caught:
+        monitor.check()
+    assert not isinstance(caught.value, StatesMissingError)
+
+
+def look(monitor, seconds, effort):
+    """Hold the robot still for a while under a moving reference."""
+    for k in range(round(seconds / 0.02)):
+        see(monitor, 100.02 + 0.02 * k, tau=(effort(k), 0.0))
+        monitor.check(np.array([0.1 + 0.02 * k, 0.2]))
+        time.sleep(0.02)
+
+
+def test_unchanged_states_are_frozen(monitor):
+    with pytest.raises(ExperimentError, match='joint_states are frozen'):
+        look(monitor, 1.0, lambda k: 0.0)
+
+
+def test_states_that_froze_while_nobody_looked_are_named_so(monitor):
+    monitor.check(np.array([0.1, 0.2]))
+    for k in range(20):
+        see(monitor, 100.004 + 0.004 * k)
+    with pytest.raises(ExperimentError, match='joint_states are frozen'):
+        monitor.check(np.array([0.3, 0.2]))
+
+
+def test_a_joint_that_does_not_move_under_growing_effort_sticks(monitor):
+    with pytest.raises(ExperimentError, match='^joint1 sticks: .*effort'):
+        look(monitor, 1.0, lambda k: 0.5 * k)
+
+
+def test_a_joint_that_sticks_within_the_tolerance_may_go_on(monitor):
+    monitor.tracking_tolerance = 10.0
+    look(monitor, 0.4, lambda k: 0.5 * k)
+
+
+@pytest.mark.parametrize('q, reference, why', [
+    ((0.1, 0.2), (0.1, 0.4), 'joint2 is off its reference'),
+    ((0.1, 9.0), (0.1, 9.0), 'joint2 is out of its range')])
+def test_a_robot_that_is_not_where_it_should_be_is_named(monitor, q, reference, why):
+    see(monitor, 100.02, q)
+    with pytest.raises(ExperimentError, match=why):
+        monitor.check(np.array(reference))
+
+
+def test_an_idle_monitor_keeps_no_samples(monitor):
+    for k in range(1, 1000):
+        see(monitor, 100 + 0.001 * k)
+    assert not monitor.take()
+    monitor.begin()
+    for k in range(MOST_SAMPLES + 1000):
+        see(monitor, 101 + 0.001 * k)
+    assert len(monitor.take()) == MOST_SAMPLES
+    monitor.end()
+    see(monitor, 200.0)
+    assert not monitor.take()
+
+
+# the script and its pieces --------------------------------------------------------------------
+
+
+@pytest.fixture(scope='module')
+def motion():
+    return rd.optimise_excitation(MODEL, rd.Limits(torque_margin=0.2), period=3.0, harmonics=3,
+                                  budget=60.0, starts=1)
+
+
+@pytest.fixture(scope='module')
+def script(motion):
+    return plan_script(rd.Dynamics(MODEL, friction_width=0.02), np.array([0.3, -0.4]),
+                       [('log', motion)], 50.0)
+
+
+def test_pieces_agree_with_the_whole_motion_until_they_stop(script):
+    whole = script.reference
+    for start in np.linspace(-0.5, whole.duration, 40):
+        piece, leaves = script.piece(start, start + 0.4)
+        assert leaves >= min(start + 0.4, whole.duration) - 1e-9
+        for t in np.linspace(max(start, 0.0), min(leaves, whole.duration), 20):
+            np.testing.assert_allclose(piece.sample(t), whole.sample(t), atol=1e-9)
+
+
+def test_every_piece_ends_at_rest_within_the_limits(script):
+    dynamics = rd.Dynamics(MODEL, friction_width=0.02)
+    for start in np.linspace(0.0, script.reference.duration, 40):
+        piece, _ = script.piece(start, start + 0.4)
+        assert piece.ends_at_rest
+        tau = dynamics.inverse_dynamics(piece.q, piece.qd, piece.qdd)
+        assert (np.abs(tau) <= JOINTS.effort_limit).all()
+        assert (np.abs(piece.qd) <= JOINTS.velocity_limit).all()
+
+
+def test_a_stop_stays_on_the_planned_path(script):
+    whole = script.reference
+    path = np.array([whole.sample(t)[0] for t in np.arange(0, whole.duration, 0.001)])
+    for start in np.linspace(1.0, whole.duration - 1.0, 10):
+        piece, leaves = script.piece(start, start)
+        for t in np.linspace(leaves, piece.duration, 30):
+            away = np.linalg.norm(path - piece.sample(t)[0], axis=1).min()
+            assert away < 5e-3  # between points it leaves the path by the quintics alone
+
+
+def test_a_stop_takes_as_long_as_the_effort_limits_demand(motion):
+    def stop(time, limit):
+        dynamics = rd.Dynamics(replace(MODEL, effort_limit=limit))
+        script = plan_script(dynamics, motion.at(0.0).q, [('log', motion)], 50.0)
+        piece, leaves = script.piece(time, time)
+        braking = piece.times > leaves
+        tau = dynamics.inverse_dynamics(*(x[braking] for x in (piece.q, piece.qd, piece.qdd)))
+        return piece.duration - leaves, np.abs(tau).max(axis=0)
+
+    longer = []
+    for time_ in np.linspace(1.6, 4.4, 20):
+        shortest, needed = stop(time_, np.full(2, np.inf))
+        assert shortest == pytest.approx(0.3)
+        seconds, less = stop(time_, 0.97 * needed)
+        if (less <= 0.97 * needed).all():
+            longer.append(seconds)
+    assert longer and min(longer) > 0.4
+
+
+# the player -----------------------------------------------------------------------------------
+
+
+class Arm:
+    """Follows the last piece that it was sent; its clock advances when the test says so."""
+
+    def __init__(self, monitor):
+        self.monitor, self.sent, self.history = monitor, [], []
+        self._now, self._q, self._rng = 10**9, np.array([0.3, -0.4]), np.random.default_rng(0)
+        self.advance(0.01)
+
+    def send(self, piece, start):
+        self.sent.append((piece, start))
+
+    def advance(self, seconds):
+        """Move on, and tell a state every 10 ms."""
+        for _ in range(round(seconds / 0.01)):
+            self._now += 10**7
+            qd = np.zeros(2)
+            if self.sent and self._now >= self.sent[-1][1]:
+                piece, start = self.sent[-1]
+                self._q, qd, _ = piece.sample((self._now - start) * 1e-9)
+            self.history.append((self._now, self._q, qd))
+            self.monitor.add_state(self._now, self._q, qd, self._rng.normal(size=2))
+
+    def at_rest(self):
+        """Move on until it rests; return how long that took, s."""
+        for k in range(1000):
+            if not self.history[-1][2].any():
+                return 0.01 * k
+            self.advance(0.01)
+        raise AssertionError('the arm does not come to rest')
+
+
+@pytest.fixture
+def arm():
+    return Arm(StateMonitor(JOINTS, 60.0, 60.0, 0.2))
+
+
+def perform(arm, script, folder, tick=lambda name, fraction: None):
+    """Play a script; between two looks of the player the arm moves by 0.1 s."""
+    def advance(name, fraction):
+        tick(name, fraction)
+        arm.advance(0.1)
+
+    play(arm.monitor, script, arm.send,
+         lambda name: Recorder(folder / name, {JOINT_STATES: JOINT_STATE_TYPE}), advance,
+         delay=1.0, lease=0.8)
+
+
+def test_the_robot_follows_the_whole_script_without_a_jump(arm, script, tmp_path):
+    places = []
+    perform(arm, script, tmp_path, lambda *place: places.append(place))
+    assert len(arm.sent) > 20 and max(len(piece.times) for piece, _ in arm.sent) < 250
+    start = arm.sent[0][1]
+    for now, q, _ in arm.history:
+        if now >= start:
+            np.testing.assert_allclose(q, script.reference.sample((now - start) * 1e-9)[0],
+                                       atol=1e-9)
+    assert {name for name, _ in places} == {'approach', 'log'}
+    assert places[-1][1] > 0.5
+
+
+def test_without_the_server_the_robot_brakes_when_the_lease_ends(arm, script, tmp_path):
+    """The arm goes on while the server stands still, which then sends nothing that moves it."""
+    seen = {}
+
+    def tick(name, fraction):
+        if name == 'log' and fraction > 0.2 and not seen:
+            seen['speed'] = np.abs(arm.history[-1][2]).max()
+            seen['seconds'] = arm.at_rest()
+            seen['pieces'], seen['pose'] = len(arm.sent), arm.history[-1][1]
+
+    with pytest.raises(ExperimentError, match='the server stood still for more than 0.8 s'):
+        perform(arm, script, tmp_path, tick)
+    assert seen['speed'] > 0.1 and seen['seconds'] < 0.8 + 0.5
+    arm.advance(1.0)
+    assert len(arm.sent) == seen['pieces']
+    assert np.array_equal(arm.history[-1][1], seen['pose'])
+
+
+def test_a_stop_in_the_middle_brakes_at_once_and_without_a_jump(arm, script, tmp_path):
+    job = Job(Goal())
+
+    def tick(name, fraction):
+        if name == 'log' and fraction > 0.3:
+            job.stop('enough')
+        job.check()
+
+    with pytest.raises(Stopped, match='enough'):
+        perform(arm, script, tmp_path, tick)
+    assert arm.at_rest() < 0.5
+    speeds = np.array([qd for _, _, qd in arm.history])
+    assert np.abs(speeds).max() < 1.001 * np.abs(script.reference.qd).max()
+
+
+# the recorder ---------------------------------------------------------------------------------
+
+
+def test_a_disk_that_is_too_slow_is_an_error_and_not_a_full_memory(tmp_path, monkeypatch):
+    monkeypatch.setattr(recorder_module, 'MOST_WAITING', 50)
+    recorder = Recorder(tmp_path / 'bag', {JOINT_STATES: JOINT_STATE_TYPE})
+    while not list(tmp_path.glob('bag/*.db3')):
+        time.sleep(0.01)
+    recorder.write(JOINT_STATES, 0, b'0123')
+    time.sleep(0.8)  # it is committed
+    lock = sqlite3.connect(next(tmp_path.glob('bag/*.db3')))
+    lock.execute('BEGIN EXCLUSIVE')
+    for k in range(1000):
+        recorder.write(JOINT_STATES, k, b'0123')
+    assert 'too slow' in recorder.error and recorder.count <= 60
+    lock.rollback()
+    recorder.close()
+
+
+# jobs -----------------------------------------------------------------------------------------
+
+
+def test_a_new_job_pre_empts_those_before_it():
+    jobs = JobQueue()
+    first, second, third = (Job(Goal(name=name)) for name in 'abc')
+    assert [jobs.add(job) for job in (first, second, third)] == [True, False, False]
+    for job in (first, second):
+        with pytest.raises(Stopped, match='pre-empted'):
+            job.check()
+    third.check()
+    assert jobs.next() is second and jobs.next() is third and jobs.next() is None
+
+
+def test_a_goal_that_contradicts_itself_is_refused():
+    for goal, why in ((Goal(source=9), 'EXCITE 0'), (Goal(source=2), 'no log'),
+                      (Goal(source=1), 'duration is 0'), (Goal(speed=1.5), 'speed is 1.5')):
+        with pytest.raises(rd.errors.RobodynError, match=why):
+            goal.check()
+
+
+# the swap -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize('verdict, force, file, why', [
+    ('good', False, URDF, ''), ('doubtful', False, URDF, 'verdict of the validation is doubtful'),
+    ('bad', True, URDF, ''), ('good', True, 'motors.yaml', 'no URDF')])
+def test_a_model_is_applied_only_if_its_validation_is_good_or_by_force(verdict, force, file, why):
+    outcome = Outcome(None, SimpleNamespace(verdict=verdict), None, (Path(file),))
+    reason = outcome.why_not_apply(force)
+    assert why in reason and bool(reason) == bool(why)
+
+
+class User:
+    """A node with a history of models; it answers when it is told to."""
+
+    def __init__(self, name, answers=True, refuses=False):
+        self.name, self.models, self.refuses = name, ['old'], refuses
+        self.answers, self._late = answers, None
+
+    def is_ready(self):
+        return True
+
+    def set_model(self, model):
+        future = Future()
+        self._late = lambda: self._take(model, future)
+        if self.answers:
+            self._late()
+        return future
+
+    def _take(self, model, future):
+        if not self.refuses:
+            self.models.append(model.origin)
+        future.set_result(Answer(not self.refuses, 'no', len(self.models)))
+
+    def wake(self):
+        self._late()
+
+    def roll_back(self):
+        self.models.pop()
+        future = Future()
+        future.set_result(Answer(True, ''))
+        return future
+
+
+TEXTS = ModelTexts('', '', 'new')
+
+
+def test_all_nodes_take_the_model():
+    users = [User('a'), User('b')]
+    assert swap_model(users, TEXTS, timeout=1.0) == [2, 2]
+    assert [user.models[-1] for user in users] == ['new', 'new']
+
+
+@pytest.mark.parametrize('bad, why', [({'refuses': True}, 'b refused the model: no'),
+                                      ({'answers': False}, 'b did not answer within 0.2 s')])
+def test_if_one_node_fails_the_others_return_to_their_model(bad, why):
+    users = [User('a'), User('b', **bad), User('c')]
+    with pytest.raises(SwapError, match=why):
+        swap_model(users, TEXTS, timeout=0.2)
+    assert [user.models for user in users] == [['old']] * 3
+    if not users[1].answers:  # it wakes up and takes the model after all
+        users[1].wake()
+        assert users[1].models == ['old']
+
+
+def test_a_swap_can_be_cancelled_while_a_node_does_not_answer():
+    users, job = [User('a'), User('b', answers=False)], Job(Goal())
+    threading.Timer(0.2, lambda: job.stop('cancelled')).start()
+    begun = time.monotonic()
+    with pytest.raises(Stopped, match='cancelled'):
+        swap_model(users, TEXTS, timeout=30.0, check=job.check)
+    assert time.monotonic() - begun < 2.0
+    assert [user.models for user in users] == [['old']] * 2

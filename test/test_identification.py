@@ -58,7 +58,8 @@ def test_intervals_cover_the_truth(true, motion):
     inside, plain = [], []
     for _ in range(25):
         noise = coloured_noise(rng, len(tau), 0.02 * np.abs(tau).max(axis=0), 0.95)
-        result = rd.identify(true, log_of(true, motion, noise=noise), friction='coulomb')
+        result = rd.identify(true, log_of(true, motion, noise=noise), friction='coulomb',
+                             filter=rd.FilterSettings(cutoff=3.36), decimation=4.0)
         want = result.base_.matrix @ result.linear.nominal()
         wrong = np.abs(result.estimate_.values - want)
         inside.append(wrong < 1.96 * result.uncertainty_.deviation)
@@ -70,20 +71,22 @@ def test_intervals_cover_the_truth(true, motion):
 
 def test_result_predicts_unseen_motion(true, result):
     other = fourier_motion(true, np.random.default_rng(8), 20, 250)
-    proof = rd.validate(result, log_of(true, other))
-    assert proof.verdict == 'good' and proof.total < 0.01
-    assert proof.nominal_total > 5 * proof.total
+    validation = rd.validate(result, log_of(true, other))
+    assert validation.verdict == 'good' and validation.total < 0.01
+    assert validation.nominal_total > 5 * validation.total
     np.testing.assert_allclose(result.predict(*(x[:50] for x in other[1:])),
                                rd.Dynamics(true).inverse_dynamics(*(x[:50] for x in other[1:])),
-                               atol=0.02 * np.abs(proof.measured[0]).max())
+                               atol=0.02 * np.abs(validation.measured[0]).max())
     one = result.predict(other[1][0], other[2][0], other[3][0])
     assert one.shape == (7,)
-    assert (proof.rms_filtered < 0.1 * np.sqrt((proof.measured[0]**2).mean(axis=0))).all()
-    assert 'verdict: good' in proof.to_text() and '~' in result.to_text()
+    size = np.sqrt((validation.measured[0]**2).mean(axis=0))
+    assert (validation.rms_filtered < 0.1 * size).all()
+    assert 'verdict: good' in validation.to_text() and '~' in result.to_text()
 
 
 def test_the_model_is_physical_and_predicts_as_well(true, result, rng):
-    assert consistent_bodies(result.model.rigid).all() and (result.model.armature >= 0).all()
+    assert consistent_bodies(result.model.inertial_parameters).all()
+    assert (result.model.armature >= 0).all()
     other = log_of(true, fourier_motion(true, np.random.default_rng(9), 20, 250))
     free, physical = rd.validate(result, other), rd.validate(result, other, consistent=True)
     assert physical.total < free.total + 0.003
@@ -162,7 +165,8 @@ def test_a_part_of_the_robot(rng):
     result = rd.identify(true, exact_log(heavier, rng), joints=['joint7'], decimation=0.0,
                          friction='coulomb')
     assert all(name.endswith(':joint7') for name in result.base_.names)
-    np.testing.assert_array_equal(result.model.rigid[:6], true.rigid[:6])
+    np.testing.assert_array_equal(result.model.inertial_parameters[:6],
+                                  true.inertial_parameters[:6])
     assert rd.validate(result, exact_log(heavier, rng)).total < 1e-6
 
 
@@ -229,8 +233,8 @@ def test_wrong_robot_and_short_logs(true, motion):
     log = rd.Log(t, q, np.random.default_rng(0).normal(size=q.shape) * 50,
                  joint_names=true.joint_names)
     first, second = log.split(0.5)
-    proof = rd.validate(rd.identify(true, first, friction='coulomb'), second)
-    assert proof.verdict == 'bad' and 'is this the robot' in ' '.join(proof.reasons)
+    validation = rd.validate(rd.identify(true, first, friction='coulomb'), second)
+    assert validation.verdict == 'bad' and 'is this the robot' in ' '.join(validation.reasons)
     with pytest.raises(rd.RobodynError, match='too short|equations|50 samples'):
         rd.identify(true, log.part(0, 0.007))
     with pytest.raises(rd.UnknownNameError, match='weighted, ordinary, huber'):
@@ -244,8 +248,8 @@ def test_reduced_to_the_significant_parameters(true, result):
     other = log_of(true, fourier_motion(true, np.random.default_rng(8), 20, 250))
     assert rd.validate(fewer, other).total < 1.3 * rd.validate(result, other).total
     sure = rd.reduce(result, relative=0.05)
-    share = sure.uncertainty_.deviation / np.abs(sure.estimate_.values)
-    assert sure.base_.count < fewer.base_.count and np.median(share) < 0.05
+    relative = sure.uncertainty_.deviation / np.abs(sure.estimate_.values)
+    assert sure.base_.count < fewer.base_.count and np.median(relative) < 0.05
     assert 'reduced from 69' in fewer.notes[-1]
     with pytest.raises(rd.IdentificationError, match='relative'):
         rd.reduce(result, relative=-1.0)
@@ -294,7 +298,7 @@ def test_a_delay_of_the_torques_is_found(true, motion, rng):
     with_it = np.linalg.norm((result.estimate_.values - want) / u.deviation)
     without = np.linalg.norm((result.estimate_.values - u.shift - want) / u.deviation)
     assert with_it < 0.7 * without
-    assert 'older than positions' in ' '.join(result.notes)
+    assert 'older than the positions' in ' '.join(result.notes)
 
 
 def test_a_guard_by_default_leaves_half_of_the_fast_samples(true, motion):

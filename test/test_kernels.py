@@ -1,12 +1,26 @@
 """The compiler of traced functions."""
 
+import ctypes
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import robodyn_ros as rd
-from robodyn_ros.kernels import Kernel, KernelSpec, compiler, crossing, sign, smooth_sign
+from robodyn_ros.kernels import (
+    Kernel,
+    KernelSpec,
+    code_cache,
+    compiler,
+    fast_call,
+    object_layout,
+    sign,
+    smooth_sign,
+)
 from robodyn_ros.kernels.expression import Graph, trace
 
 finite = st.floats(-1e3, 1e3)
@@ -16,6 +30,15 @@ def kernel(function, *sizes, shape=(1,), key=None):
     names = tuple('abcdef'[:len(sizes)])
     return Kernel(KernelSpec(key or f'{function.__code__.co_code}{function.__code__.co_consts}'
                              f'{sizes}', names, sizes, shape, function))
+
+
+@pytest.fixture(params=['fast', 'ordinary'])
+def way(request, monkeypatch):
+    """Both ways from Python to a kernel."""
+    monkeypatch.setenv('ROBODYN_FAST_CALL', str(int(request.param == 'fast')))
+    if request.param == 'fast' and object_layout.problem():
+        pytest.skip(object_layout.problem())
+    return request.param
 
 
 def everything(a, b):
@@ -58,7 +81,7 @@ def test_sine_and_cosine_to_the_last_places(rng):
 
 def test_signs():
     both = kernel(lambda a: np.array([sign(a[0])]), 1, key='sign')
-    for value, expected in ((2.0, 1), (-1e-300, -1), (0.0, 0), (-0.0, 0), (np.inf, 1)):
+    for value, expected in ((2.0, 1), (-1e-300, -1), (0.0, 0), (-0.0, 0), (1e300, 1)):
         assert both.single(np.array([value]))[0] == expected
     assert np.isnan(both.single(np.array([np.nan]))[0])
 
@@ -73,7 +96,8 @@ def test_equal_expressions_are_one_and_zeros_vanish():
     assert (x - x).value == 0.0 and (-minus).number == x.number == (x * 1.0).number
 
 
-def test_what_is_not_a_plain_vector_goes_the_general_way():
+def test_what_is_not_a_plain_vector_goes_the_ordinary_way(monkeypatch):
+    monkeypatch.delenv('ROBODYN_FAST_CALL', raising=False)
     seen = []
 
     def fallback(*arguments):
@@ -81,9 +105,9 @@ def test_what_is_not_a_plain_vector_goes_the_general_way():
         return 'fallback'
 
     single = kernel(lambda a: np.array([a[0] + a[1]]), 2, key='sum')
-    call = crossing.cross(single._single_address, (2,), (1,), fallback)
-    if not crossing.supported():
-        pytest.skip('this interpreter has another object layout')
+    if object_layout.problem():
+        pytest.skip(object_layout.problem())
+    call = fast_call.fast_call(single._single_address, (2,), (1,), fallback)
     assert call(np.array([1.0, 2.0])) == [3.0] and not seen
     subclass = np.array([1.0, 2.0]).view(np.recarray)
     for argument in ([1.0, 2.0], np.array([1, 2]), np.zeros(3), np.zeros((1, 2)), None, 1.0,
@@ -95,43 +119,236 @@ def test_what_is_not_a_plain_vector_goes_the_general_way():
     def raising(*_):
         raise rd.RobodynError('from the fallback')
 
-    call = crossing.cross(single._single_address, (2,), (1,), raising)
+    call = fast_call.fast_call(single._single_address, (2,), (1,), raising)
     with pytest.raises(rd.RobodynError, match='from the fallback'):
         call(None)
     results = [call(np.array([float(i), 1.0])) for i in range(100_000)]  # no leak, no crash
     assert results[-1] == [100_000.0]
 
 
+def test_both_ways_give_the_same(way, rng):
+    both = kernel(everything, 2, 2, shape=(15,))
+    assert (type(both.single).__name__ == 'builtin_function_or_method') == (way == 'fast')
+    for _ in range(20):
+        a, b = rng.normal(size=(2, 2))
+        np.testing.assert_array_equal(both.single(a, b), EVERYTHING.general(a, b))
+        np.testing.assert_allclose(both.single(a.tolist(), b), everything(a, b), rtol=1e-13)
+    batch = both.single(np.tile(a, (9, 1)), b)
+    np.testing.assert_allclose(batch, np.tile(everything(a, b), (9, 1)), rtol=1e-13)
+    with pytest.raises(rd.ShapeError, match='b has shape'):
+        both.single(a, np.zeros(3))
+    square = kernel(lambda a: np.array([[a[0], 0.0], [a[1], 1.0]]), 2, shape=(2, 2), key='square')
+    np.testing.assert_array_equal(square.single(np.array([3.0, 4.0])), [[3, 0], [4, 1]])
+
+
+@pytest.mark.parametrize(('name', 'value', 'problem'), [
+    ('DATA', 32, 'arrays keep type, data'), ('NDIM', 28, 'arrays keep type, data'),
+    ('DESCRIPTOR', 48, 'arrays keep type, data'), ('SHAPE', 40, 'arrays keep their shape'),
+    ('FLAGS', 24, 'arrays keep their flags'), ('TUPLE_ITEMS', 16, 'tuples'),
+    ('BYTES_CONTENT', 16, 'bytes'), ('ARRAY_SIZE', 4096, 'smaller'),
+    ('PYARRAY_NEW', 10_000, 'missing')])
+def test_another_layout_of_objects_is_noticed(monkeypatch, name, value, problem):
+    """Each assumption is made wrong in turn: none is used, and kernels still compute."""
+    if object_layout.problem():
+        pytest.skip(object_layout.problem())
+    monkeypatch.delenv('ROBODYN_FAST_CALL', raising=False)
+    monkeypatch.setattr(object_layout, name, value)
+    object_layout.problem.cache_clear()
+    object_layout.numpy_new.cache_clear()
+    if name == 'PYARRAY_NEW':  # a table without the function
+        monkeypatch.setattr(object_layout, 'numpy_new', missing)
+    try:
+        assert problem in object_layout.problem() and not fast_call.supported()
+        other = kernel(everything, 2, 2, shape=(15,))
+        a, b = np.array([1.0, 2.0]), np.array([0.5, -0.5])
+        np.testing.assert_allclose(other.single(a, b), everything(a, b), rtol=1e-13)
+    finally:
+        monkeypatch.undo()
+        object_layout.problem.cache_clear()
+    assert not object_layout.problem()
+
+
+def missing():
+    raise AttributeError('_ARRAY_API')
+
+
+def constant_kernel(value):
+    """IR of a function that stores a number."""
+    double = compiler.native_pointers().to('double')
+    return (f'define void @NAME({double} %in, {double} %out) {{\n'
+            f'  store double {value}, {double} %out\n  ret void }}')
+
+
+def computed(text, fresh=None):
+    """What a function of constant_kernel stores, compiled by a compiler that knows nothing."""
+    fresh = fresh or compiler.Compiler()
+    address = fresh.address('a key', lambda name: text.replace('NAME', name))
+    out = ctypes.c_double()
+    ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)(address)(None, ctypes.addressof(out))
+    return out.value
+
+
 def test_machine_code_is_kept_and_damaged_files_are_not_trusted(tmp_path, monkeypatch):
     monkeypatch.setenv('ROBODYN_CACHE_DIR', str(tmp_path / 'cache'))
-    text = '''define void @NAME(ptr %in, ptr %out) {
-      store double 4.0, ptr %out
-      ret void }'''
-
-    def value(fresh, source=text):
-        address = fresh.address('a key', lambda name: source.replace('NAME', name))
-        import ctypes
-        out = ctypes.c_double()
-        ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)(address)(
-            None, ctypes.addressof(out))
-        return out.value
-
-    assert value(compiler.Compiler()) == 4.0
+    text = constant_kernel(4.0)
+    assert computed(text) == 4.0
     kept, = (tmp_path / 'cache').iterdir()
-    other = text.replace('4.0', '5.0')
     digest = kept.stem
-    assert compiler._load(digest) is not None
+    assert code_cache.load(digest) is not None
     damaged = bytearray(kept.read_bytes())
     damaged[-1] ^= 1
     kept.write_bytes(bytes(damaged))
-    assert compiler._load(digest) is None
+    assert code_cache.load(digest) is None
     kept.write_bytes(b'')
-    assert compiler._load(digest) is None
+    assert code_cache.load(digest) is None
     monkeypatch.setenv('ROBODYN_CACHE_DIR', str(tmp_path / 'file'))
     (tmp_path / 'file').write_text('not a directory')
-    assert value(compiler.Compiler(), other.replace('@NAME', '@NAME')) in (4.0, 5.0)
+    assert computed(constant_kernel(5.0)) in (4.0, 5.0)
     monkeypatch.setenv('ROBODYN_CACHE_DIR', '')
-    assert compiler.cache_directory() is None and compiler._load(digest) is None
+    assert code_cache.cache_directory() is None and code_cache.load(digest) is None
+
+
+@pytest.mark.skipif(not hasattr(os, 'getuid'), reason='no owners and modes of files here')
+def test_machine_code_that_others_may_write_is_not_used(tmp_path, monkeypatch):
+    cache = tmp_path / 'cache'
+    monkeypatch.setenv('ROBODYN_CACHE_DIR', str(cache))
+    code_cache.save('digest', b'machine code')
+    kept = cache / 'digest.o'
+    assert cache.stat().st_mode & 0o777 == 0o700 and kept.stat().st_mode & 0o777 == 0o600
+    assert code_cache.load('digest') == b'machine code'
+    for mode in (0o620, 0o602, 0o666):
+        kept.chmod(mode)
+        assert code_cache.load('digest') is None
+    kept.chmod(0o644)
+    assert code_cache.load('digest') == b'machine code'
+    other = tmp_path / 'elsewhere.o'
+    kept.rename(other)
+    kept.symlink_to(other)
+    assert code_cache.load('digest') is None
+    kept.unlink()
+    other.rename(kept)
+    for mode in (0o770, 0o777, 0o1777):
+        cache.chmod(mode)
+        code_cache._warn.cache_clear()
+        with pytest.warns(UserWarning, match='may be written by others.*ROBODYN_CACHE_DIR'):
+            assert code_cache.load('digest') is None
+        code_cache.save('another', b'more')
+        assert not (cache / 'another.o').exists() and len(list(cache.iterdir())) == 1
+    cache.chmod(0o700)
+    assert code_cache.load('digest') == b'machine code'
+    monkeypatch.setattr(os, 'getuid', lambda: 4242)  # files of root may be trusted, of others not
+    strangers = [os.stat_result((0o100600, 1, 1, 1, uid, 0, 1, 0, 0, 0)) for uid in (0, 4242, 7)]
+    assert [code_cache._problem(found) for found in strangers] == [
+        '', '', 'belongs to the user 7']
+
+
+def test_llvm_options_are_left_as_they_were_found():
+    """In a fresh process: LLVM's options are the process's, and others use LLVM as well."""
+    script = '''
+import os, sys
+os.environ['ROBODYN_CACHE_DIR'] = ''
+import llvmlite.binding as llvm
+from robodyn_ros.kernels import Kernel, KernelSpec, compiler
+compiler._initialize()
+if sys.argv[1] == 'off':
+    llvm.set_option('', '-enable-misched=0')
+before = compiler._probe()
+Kernel(KernelSpec('key', ('a',), (2,), (1,), lambda a: a[:1] + a[1:])).single([1.0, 2.0])
+assert compiler._probe() == before
+print('on' if before != b'' else '', end='')
+with compiler._without_machine_scheduler():
+    changed = compiler._probe() != before
+print(changed, compiler._probe() == before)
+'''
+    fixed = llvm_version() < compiler.OPTIONS_AGAIN
+    for found in ('on', 'off'):
+        done = subprocess.run([sys.executable, '-c', script, found], capture_output=True,
+                              text=True, check=True)
+        changes = found == 'on' and not fixed
+        assert done.stdout.split() == [f'on{changes}', 'True'] and not done.stderr
+
+
+def llvm_version():
+    import llvmlite.binding as llvm
+    return llvm.llvm_version_info[0]
+
+
+def test_an_old_llvmlite_is_refused():
+    for version in ('0.38.1', '0.9.0'):
+        with pytest.raises(rd.RobodynError, match=f'^llvmlite is {version}; valid: 0.39 or newer'):
+            compiler.check_version(version)
+    for version in ('0.39.1', '0.42.0', '0.50.0', '1.0.0rc1', 'unknown'):
+        compiler.check_version(version)
+
+
+@pytest.mark.skipif(not hasattr(os, 'fork'), reason='no fork here')
+def test_a_fork_while_another_thread_compiles_does_not_hang():
+    script = '''
+import os, sys, threading
+os.environ['ROBODYN_CACHE_DIR'] = ''
+import numpy as np
+from robodyn_ros.kernels import Kernel, KernelSpec, compiler
+
+def kernel(k):
+    spec = KernelSpec(f'key {k}', ('a',), (1,), (1,), lambda a: a * float(k))
+    return Kernel(spec, threads=2)
+
+many = np.ones((20000, 1))
+assert kernel(1).general(many).sum() == 20000  # with a thread, which a child does not have
+entered, leave = threading.Event(), threading.Event()
+
+def write(name):
+    entered.set()
+    leave.wait(20)
+    return kernel(2)._write(name, batch=False)
+
+thread = threading.Thread(target=lambda: compiler.COMPILER.address('slow', write))
+thread.start()
+entered.wait(20)
+threading.Timer(0.2, leave.set).start()
+child = os.fork()
+if not child:
+    ok = kernel(3).single(np.ones(1)) == 3.0 and kernel(1).general(many).sum() == 20000
+    os._exit(0 if ok else 1)
+thread.join()
+assert kernel(4).single(np.ones(1)) == 4.0
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+'''
+    done = subprocess.run([sys.executable, '-W', 'ignore', '-c', script], timeout=60,
+                          capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize('value', [np.nan, np.inf, -np.inf])
+def test_what_is_not_finite_spoils_its_sample_and_no_other(value, way):
+    """Also where the result does not depend on it, or an angle is not finite."""
+    def function(a, b):
+        return np.array([np.sin(a[0]), np.cos(a[0]) * b[0], b[0] * 2.0, 1.0, 0.0, b[2]])
+
+    mixed = kernel(function, 2, 3, shape=(6,), key='spoilt')
+    good = [np.array([0.3, 0.7]), np.array([1.0, -2.0, 3.0])]
+    want = function(*good)
+    for argument, size in enumerate((2, 3)):
+        for place in range(size):
+            inputs = [x.copy() for x in good]
+            inputs[argument][place] = value
+            assert np.isnan(mixed.single(*inputs)).all()
+            for bad in (0, 2, 5, 6):  # in vectors of four samples, and after them
+                batch = [np.tile(x, (7, 1)) for x in good]
+                batch[argument][bad, place] = value
+                result = mixed.single(*batch)
+                assert np.isnan(result[bad]).all()
+                np.testing.assert_allclose(np.delete(result, bad, axis=0), np.tile(want, (6, 1)),
+                                           rtol=1e-13)
+
+
+@pytest.mark.parametrize('values', [
+    np.array([1 + 2j, 0.0]), [1j, 2j], np.array(['2020-01-01', '2020-01-02'], 'datetime64[D]'),
+    np.array([1, 2], 'timedelta64[s]'), ['1', '2'], np.array([b'1', b'2']), [None, 1.0],
+    np.array([1j, 2.0], object), [[1.0], [2.0, 3.0]], {'a': 1.0}])
+def test_what_is_not_real_numbers_is_refused(values, way):
+    with pytest.raises(rd.ShapeError, match='a has values that are not real numbers'):
+        kernel(everything, 2, 2, shape=(15,)).single(values, np.zeros(2))
 
 
 def test_wrong_calls_are_refused():

@@ -10,12 +10,9 @@ from synthetic import fourier_motion
 
 import robodyn_ros as rd
 from robodyn_ros.identification.periodic import average_periods
-from robodyn_ros.identification.signals import (
-    FilterSettings,
-    differentiate,
-    motion_band,
-    segments_of,
-)
+from robodyn_ros.identification.pieces import pieces_of, spectrum_of
+from robodyn_ros.identification.settings import FilterSettings
+from robodyn_ros.identification.signals import Filtering, differentiate, segments_of
 
 
 @pytest.fixture(scope='module')
@@ -104,7 +101,7 @@ def test_csv_and_npz(arm, motion, tmp_path):
         log = rd.read_log(path, arm)
         np.testing.assert_allclose(log.q, q)
         np.testing.assert_allclose(log.tau, tau)
-        assert '1 lines with another number' in ' '.join(log.notes)
+        assert '1 lines with a different number' in ' '.join(log.notes)
     np.savez(tmp_path / 'log.npz', time=t, pos=np.rad2deg(q), effort=tau * 0.5)
     log = rd.read_log(tmp_path / 'log.npz', arm, {'degrees': True, 'torque_scale': [2, 2]})
     np.testing.assert_allclose(log.q, q)
@@ -206,7 +203,7 @@ def test_missing_joint_degrees_and_constant_torque(arm, motion):
 
 def test_derivatives_are_those_of_the_motion(motion):
     t, q, qd, qdd, _ = motion
-    band, _ = motion_band(q, 200)
+    band = spectrum_of(q, 200).band
     assert 0.3 < band < 1.2  # six harmonics of 0.1 Hz
     got = differentiate(q, 200, 10.0, 4)
     inside = slice(200, -200)
@@ -225,7 +222,7 @@ def test_jitter_gaps_duplicates_order_and_clock_jumps(arm, motion, rng):
     stamps = stamps[index]
     stamps[2500:] -= 100.0  # the clock was set back
     log = log_of(motion, t=stamps, q=q[index], tau=tau[index]).for_model(arm)
-    pieces = segments_of(log, FilterSettings(), notes)
+    pieces = segments_of(pieces_of(log, notes), Filtering(0.6, 3.0, 4, 1.8, 1.8), notes)
     said = ' '.join(notes)
     assert len(pieces) == 3 and '2 gaps or clock jumps' in said
     assert 'out of order' in said and 'resampled' in said
@@ -233,7 +230,7 @@ def test_jitter_gaps_duplicates_order_and_clock_jumps(arm, motion, rng):
     np.testing.assert_allclose(pieces[0].qd, np.column_stack(
         [np.interp(start, t, column) for column in qd.T]), atol=0.02 * np.abs(qd).max())
     with pytest.raises(rd.LogError, match='never increase'):
-        segments_of(log_of(motion, t=np.zeros(len(t))).for_model(arm), FilterSettings(), [])
+        pieces_of(log_of(motion, t=np.zeros(len(t))).for_model(arm), [])
 
 
 def test_corridor_gives_the_order():
@@ -263,3 +260,66 @@ def test_periodic_logs_are_averaged(arm, rng):
     np.testing.assert_allclose(mean.qdd, qdd[:2000], atol=2e-4 * np.abs(qdd).max())
     with pytest.raises(rd.LogError, match='two whole periods'):
         average_periods(t[:3000], {'q': q[:3000], 'tau': tau[:3000]}, 10.0, 'log')
+
+
+# hostile files --------------------------------------------------------------------------------
+
+
+def test_devices_and_pipes_are_refused(arm, tmp_path):
+    import os
+
+    pipe = tmp_path / 'pipe.csv'
+    os.mkfifo(pipe)
+    (tmp_path / 'bag').mkdir()
+    os.mkfifo(tmp_path / 'bag/part.db3')
+    zeros = tmp_path / 'zeros.npz'
+    zeros.symlink_to('/dev/zero')
+    for path in (pipe, zeros, tmp_path / 'bag'):
+        with pytest.raises(rd.LogError, match='FIFO, socket or device'):
+            rd.read_log(path, arm)
+    with pytest.raises(rd.LogError, match='FIFO, socket or device'):
+        rd.read_log(tmp_path / 'bag', arm, pipe)  # a format file is checked as well
+
+
+def test_archives_that_unpack_to_more_than_memory_are_refused(arm, tmp_path):
+    """One archive claims huge arrays in their headers, the other in its directory."""
+    import zipfile
+
+    def header(shape):
+        import io
+
+        file = io.BytesIO()
+        np.lib.format.write_array_header_1_0(
+            file, {'descr': '<f8', 'fortran_order': False, 'shape': shape})
+        return file.getvalue()
+
+    claimed = tmp_path / 'claimed.npz'
+    with zipfile.ZipFile(claimed, 'w') as archive:
+        for name in ('t.npy', 'q.npy', 'tau.npy'):
+            archive.writestr(name, header((10**12, 2)))
+    packed = tmp_path / 'packed.npz'
+    with zipfile.ZipFile(packed, 'w', zipfile.ZIP_DEFLATED) as archive, \
+            archive.open('q.npy', 'w', force_zip64=True) as file:
+        file.write(header((3 << 25, 2)))
+        for _ in range(1536):
+            file.write(bytes(1 << 20))
+    assert packed.stat().st_size < 5e6
+    for path in (claimed, packed):
+        with pytest.raises(rd.LogError, match='more than 1024 MiB'):
+            rd.read_log(path, arm)
+
+
+def test_complex_numbers_and_objects_are_refused(arm, motion, tmp_path):
+    t, q, _, _, tau = motion
+    path = tmp_path / 'log.npz'
+    np.savez(path, t=t, q=q, tau=tau + 1j)
+    with pytest.raises(rd.LogError, match="'tau.npy' of type complex128"):
+        rd.read_log(path, arm)
+    np.savez(path, t=t, q=q, tau=tau, note=np.array({'a': 1}, dtype=object))
+    with pytest.raises(rd.LogError, match='of type object'):
+        rd.read_log(path, arm)
+    with pytest.raises(rd.ShapeError, match='complex128; valid: real numbers'):
+        log_of(motion, tau=tau * (1 + 1j))
+    (tmp_path / 'log.csv').write_text('t,q_1,q_2,tau_1,tau_2\n' + '1+2j,0,0,0,0\n' * 60)
+    with pytest.raises(rd.LogError, match='cannot be read'):
+        rd.read_log(tmp_path / 'log.csv', arm)

@@ -5,7 +5,7 @@ import pytest
 from measured_logs import TX40_SLOW, kinova, kr300, tiago, tx40, ur10
 
 import robodyn_ros as rd
-from robodyn_ros.cli import main
+from robodyn_ros.commands.main import main
 from robodyn_ros.identification.consistency import consistent_bodies
 from robodyn_ros.identification.writing import motors_of, urdf_of
 
@@ -38,8 +38,8 @@ def test_tx40_held_out_and_in_sample():
 
 def test_ur10_held_out_from_its_bag():
     result, held_out = fit('ur10')
-    proof = rd.validate(result, held_out)
-    assert proof.total < 0.081 and proof.verdict == 'good'  # the published model: 8.10 %
+    validation = rd.validate(result, held_out)
+    assert validation.total < 0.081 and validation.verdict == 'good'  # the published model: 8.10 %
 
 
 def test_kr300_trained_on_a_and_b_held_out_c():
@@ -54,7 +54,8 @@ def test_physically_consistent_and_nearly_as_good(name):
     physical = rd.validate(result, held_out, consistent=True)
     assert physical.total < free.total + 0.003
     assert physical.total_filtered < free.total_filtered + 0.003
-    assert consistent_bodies(result.model.rigid[result.model.rigid[:, 6] > 0]).all()
+    bodies = result.model.inertial_parameters
+    assert consistent_bodies(bodies[bodies[:, 6] > 0]).all()
 
 
 @pytest.mark.parametrize('name', ['tx40', 'ur10'])
@@ -64,7 +65,7 @@ def test_the_written_urdf_is_read_by_others(name, tmp_path, rng):
 
     result, _ = fit(name)
     path = tmp_path / 'identified.urdf'
-    result.write_urdf(path)
+    rd.write_urdf(result.model, path)
     assert main(['check', str(path)]) == 0
     again = rd.load_model(path)
     n = again.n
@@ -95,7 +96,7 @@ def test_the_written_urdf_is_read_by_others(name, tmp_path, rng):
 def test_motor_file_holds_what_a_urdf_cannot(tmp_path):
     result, _ = fit('ur10')
     path = tmp_path / 'identified.urdf'
-    result.write_urdf(path)
+    rd.write_urdf(result.model, path)
     again = rd.load_model(path, motors=motors_of(result.model))
     np.testing.assert_allclose(again.link_friction, result.model.link_friction
                                + result.model.motor_friction)
@@ -109,7 +110,7 @@ def test_infeasible_parameters_are_not_written():
         urdf_of(result.model.with_standard_parameters(chi.ravel()), result.model.description.urdf)
     dh, _ = fit('kr300')
     with pytest.raises(rd.IdentificationError, match='not read from a URDF'):
-        dh.write_urdf('/dev/null')
+        rd.write_urdf(dh.model, '/dev/null')
 
 
 def test_kinova_is_said_to_excite_badly():
@@ -128,8 +129,8 @@ def test_tiago_is_said_to_excite_badly():
     assert np.median(relative) > 0.2 and (relative > 1).sum() > 20
     said = ' '.join(result.notes)
     assert 'excites the robot badly' in said and 'can hardly be told apart' in said
-    proof = rd.validate(result, log.part(2 / 3, 1))
-    assert proof.verdict == 'doubtful' and 'arm_7_joint' in ' '.join(proof.reasons)
+    validation = rd.validate(result, log.part(2 / 3, 1))
+    assert validation.verdict == 'doubtful' and 'arm_7_joint' in ' '.join(validation.reasons)
 
 
 def test_the_command(tmp_path, capsys):
@@ -137,8 +138,9 @@ def test_the_command(tmp_path, capsys):
 
     out = tmp_path / 'out'
     code = main(['identify', str(DATA / 'ur10/ur10_exciting_trajectory.db3'), '--urdf',
-                 str(DATA / 'ur10/ur10_nomesh.urdf'), '-o', str(out), '--share', '0.6667'])
+                 str(DATA / 'ur10/ur10_nomesh.urdf'), '-o', str(out), '--fit-fraction', '0.6667'])
     printed = capsys.readouterr().out
+    assert max(map(len, printed.splitlines())) <= 80
     assert code == 0 and 'verdict: good' in printed and 'Izz:shoulder_pan_joint' in printed
     assert {path.name for path in out.iterdir()} == {
         'identified.urdf', 'motors.yaml', 'parameters.yaml', 'parameters.png', 'torque.png',
@@ -148,8 +150,9 @@ def test_the_command(tmp_path, capsys):
     content = yaml.safe_load((out / 'parameters.yaml').read_text())
     assert content['validation']['total'] < 0.081
     assert len(content['provenance']['logs'][0]['sha256']) == 64
-    assert main(['identify', str(out / 'none.db3'), '--urdf',
-                 str(DATA / 'ur10/ur10_nomesh.urdf'), '-o', str(out)]) == 2
-    assert 'does not exist' in capsys.readouterr().err
+    for folder, words in ((tmp_path / 'new', 'does not exist'), (out, 'it exists already')):
+        assert main(['identify', str(out / 'none.db3'), '--urdf',
+                     str(DATA / 'ur10/ur10_nomesh.urdf'), '-o', str(folder)]) == 2
+        assert words in capsys.readouterr().err
     assert main(['parameters', str(DATA / 'ur10/ur10_nomesh.urdf')]) == 0
     assert '58 base parameters' in capsys.readouterr().out

@@ -204,3 +204,18 @@ def test_gear_matrix_couples_joints(rng):
     np.testing.assert_allclose(
         rd.Dynamics(model).regressor(q, qd, qdd) @ model.standard_parameters,
         rd.Dynamics(model).inverse_dynamics(q, qd, qdd), rtol=1e-11)
+
+
+def test_a_written_urdf_has_the_friction_offset(tmp_path):
+    joints = {'j1': {'link_friction': {'viscous': 0.5, 'coulomb': 0.25, 'offset': -0.1},
+                     'armature': 0.2},
+              'j3': {'link_friction': {'offset': 3.0}}}
+    model = rd.load_model(arm(), motors={'joints': joints})
+    rd.write_urdf(model, tmp_path / 'arm.urdf')
+    again = rd.load_model(tmp_path / 'arm.urdf')
+    np.testing.assert_array_equal(again.link_friction, model.link_friction)
+    assert again.armature.tolist() == model.armature.tolist()
+    broken = (tmp_path / 'arm.urdf').read_text().replace('friction_offset="3.0"',
+                                                         'friction_offset="?"')
+    findings = [f for f in rd.load_model(broken).findings if not f.used]
+    assert [(f.joint, f.value) for f in findings] == [('j3', '?')]

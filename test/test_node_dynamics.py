@@ -11,7 +11,7 @@ from geometry_msgs.msg import WrenchStamped  # noqa: E402
 from lifecycle_msgs.msg import Transition  # noqa: E402
 from oracle import Oracle  # noqa: E402
 from robots import PANDA_URDF, joint, link, planar_2r, robot  # noqa: E402
-from ros_world import of  # noqa: E402
+from ros_world import of, payload  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 from std_msgs.msg import Float64MultiArray  # noqa: E402
 from std_srvs.srv import Trigger  # noqa: E402
@@ -22,6 +22,8 @@ from robodyn_interfaces.msg import DynamicsTerms  # noqa: E402
 from robodyn_interfaces.srv import SetModel, SetPayload  # noqa: E402
 from robodyn_ros.nodes.processes import NodeProcess  # noqa: E402
 from robodyn_ros.nodes.stamps import nanoseconds  # noqa: E402
+
+pytestmark = [pytest.mark.nodes, pytest.mark.real_time]
 
 TEXT = PANDA_URDF.read_text()
 
@@ -165,9 +167,7 @@ def test_bad_description_before_any(world, node):
 
 def test_payload(world, panda):
     terms = world.collect(DynamicsTerms, '/dynamics/terms')
-    request = SetPayload.Request(link='panda_hand', mass=3.0)
-    request.com.z = 0.1
-    request.inertia = [0.01, 0.0, 0.0, 0.01, 0.0, 0.01]
+    request = payload('panda_hand', 3.0, (0.0, 0.0, 0.1), (0.01, 0.01, 0.01))
     response = world.call(SetPayload, '/dynamics/set_payload', request)
     assert response.success and response.model_version == 2, response.message
     q = np.linspace(-0.5, 0.5, panda.n)
@@ -175,12 +175,12 @@ def test_payload(world, panda):
     loaded = panda.with_payload('panda_hand', 3.0, (0, 0, 0.1), 0.01 * np.eye(3))
     np.testing.assert_allclose(message.gravity, rd.Dynamics(loaded).gravity(q), atol=1e-9)
     assert message.payload_mass == 3.0 and message.model_version == 2
-    for bad in (SetPayload.Request(link='nowhere', mass=1.0),
-                SetPayload.Request(link='panda_hand', mass=-1.0),
-                SetPayload.Request(link='panda_hand', mass=float('nan'))):
+    for bad in (payload('nowhere', 1.0),
+                payload('panda_hand', -1.0),
+                payload('panda_hand', float('nan'))):
         response = world.call(SetPayload, '/dynamics/set_payload', bad)
         assert not response.success and 'valid' in response.message
-    off = world.call(SetPayload, '/dynamics/set_payload', SetPayload.Request(link='panda_hand'))
+    off = world.call(SetPayload, '/dynamics/set_payload', payload('panda_hand'))
     assert off.success
     message = answer(world, terms, panda.joint_names, q, 0 * q)
     np.testing.assert_allclose(message.gravity, rd.Dynamics(panda).gravity(q), atol=1e-9)
@@ -291,11 +291,11 @@ def test_every_broken_description_is_refused_and_the_old_model_kept(world, node,
 def test_what_is_doubtful_is_said_once_and_in_diagnostics(world, node):
     lines = world.logged()
     world.describe(planar_2r(i2=3000.0).replace('ixx="0.01"', 'ixx="3000"'))
-    world.wait(lambda: 'gyration' in world.diagnostics.get('dynamics', {}).get('doubts', ''),
-               'doubts')
+    world.wait(lambda: 'gyration' in world.diagnostics.get('dynamics', {}).get('issues', ''),
+               'issues')
     assert world.diagnostics['dynamics']['verdict'] == 'faulty'  # the triangle too
     world.spin(1.2)
-    assert sum('link lower: radius of gyration' in line.msg for line in lines) == 1
+    assert sum('link lower: its radius of gyration' in line.msg for line in lines) == 1
 
 
 def test_a_model_is_swapped_and_rolled_back(world, node):

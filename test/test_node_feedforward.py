@@ -5,7 +5,7 @@ import pytest
 
 rclpy = pytest.importorskip('rclpy', reason='ROS 2 is not set up')
 from robots import PANDA_URDF, planar_2r  # noqa: E402
-from ros_world import trajectory  # noqa: E402
+from ros_world import payload, trajectory  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 from std_msgs.msg import Float64MultiArray  # noqa: E402
 from trajectory_msgs.msg import JointTrajectory  # noqa: E402
@@ -15,6 +15,8 @@ from robodyn_interfaces.srv import SetPayload  # noqa: E402
 from robodyn_ros.control import Reference, SmoothMotion  # noqa: E402
 from robodyn_ros.nodes.processes import NodeProcess  # noqa: E402
 from robodyn_ros.nodes.stamps import nanoseconds  # noqa: E402
+
+pytestmark = [pytest.mark.nodes, pytest.mark.real_time]
 
 TEXT = PANDA_URDF.read_text()
 TOPIC = '/feedforward/reference'
@@ -155,7 +157,7 @@ def test_payload_and_model_change_while_playing(world, model):
     q, zero = np.linspace(0.1, 0.5, model.n), np.zeros(model.n)
     still = trajectory(model.joint_names, [(0.0, q, zero, zero), (30.0, q, zero, zero)])
     send_until_played(world, still, torques)
-    request = SetPayload.Request(link='panda_hand', mass=2.0)
+    request = payload('panda_hand', 2.0)
     assert world.call(SetPayload, '/feedforward/set_payload', request).success
     count = len(torques)
     world.wait(lambda: len(torques) > count + 5, 'torques with the payload')

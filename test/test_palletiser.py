@@ -5,7 +5,7 @@ import pytest
 from synthetic import LWR4, fourier_motion
 
 import robodyn_ros as rd
-from robodyn_ros.cli import main
+from robodyn_ros.commands.main import main
 from robodyn_ros.simulation import Sensors, Simulation
 
 URDF = LWR4.parent / 'palletiser.urdf.xacro'
@@ -72,10 +72,10 @@ def test_the_command_takes_loops(logs, tmp_path, capsys):
 def test_identified_from_simulated_data(nominal, logs):
     """Nominal off by tens of percents; on a motion of its own the identified arm is within 1 %."""
     result = rd.identify(nominal, logs[0], slow=0.05, friction='coulomb')
-    proof = rd.validate(result, logs[1])
-    print(proof.nominal, proof.relative_error, proof.relative_error_filtered)
+    validation = rd.validate(result, logs[1])
+    print(validation.nominal, validation.relative_error, validation.relative_error_filtered)
     assert result.base_.count == 41
-    assert (proof.relative_error_filtered < 0.01).all()
+    assert (validation.relative_error_filtered < 0.01).all()
     found = nominal.with_model(result.model)
     true = rd.ClosedLoopDynamics(Simulation(nominal.model.description.urdf, truth=TRUTH,
                                             ).true_model, LOOPS)

@@ -8,7 +8,7 @@ import pytest
 from measured_logs import ur10
 
 import robodyn_ros as rd
-from robodyn_ros.report.results import identify_and_write, shares
+from robodyn_ros.experiment.results import identify_and_write, split_logs
 
 BROWSER = next((path for name in ('chromium', 'chromium-browser', 'google-chrome')
                 if (path := shutil.which(name))), None)
@@ -20,8 +20,8 @@ def folder(tmp_path_factory):
     model, log = ur10()
     where = tmp_path_factory.mktemp('run')
     log.source = 'UR10 <b>&"odd"</b>'
-    logs, proof = shares([log], 0.7)
-    outcome = identify_and_write(model, logs, proof, rd.Settings(friction='coulomb'), where,
+    logs, validation = split_logs([log], 0.7)
+    outcome = identify_and_write(model, logs, validation, rd.Settings(friction='coulomb'), where,
                                  command='robodyn identify log --urdf ur10.urdf')
     assert {path.name for path in outcome.files} == {
         'identified.urdf', 'motors.yaml', 'parameters.png', 'parameters.yaml', 'report.html',

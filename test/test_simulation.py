@@ -77,8 +77,8 @@ def test_perturbations_are_the_truth():
 def test_bad_truths_are_named(tmp_path):
     for truth, match in (({'limbs': {}}, 'limbs'), ({'links': {'hand': {}}}, 'hand'),
                          ({'links': {'lower': {'mas': 1}}}, 'mas'),
-                         ({'joints': {'j1': {'damping': -1}}}, 'damping of j1'),
-                         ({'links': {'lower': {'com': [1]}}}, 'com of lower'),
+                         ({'joints': {'j1': {'damping': -1}}}, 'j1: damping'),
+                         ({'links': {'lower': {'com': [1]}}}, 'lower: com'),
                          ({'joints': {'j9': {}}}, 'j9'), ({'links': {'lower': 3}}, 'lower')):
         with pytest.raises(rd.RobodynError, match=match):
             Simulation(planar_2r(), truth=truth)

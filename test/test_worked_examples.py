@@ -152,7 +152,7 @@ def test_6_elementary_arms(rng):
 
 
 def test_7_solids_and_steiner_kolyubin_appendix_3():
-    from robodyn_ros.rigid_body import rigid_parameters, transform_rigid
+    from robodyn_ros.spatial import inertial_parameters, transform_inertial
 
     m, a, b, c = 2.0, 0.3, 0.4, 0.5
     box = m / 12 * np.diag([b**2 + c**2, a**2 + c**2, a**2 + b**2])
@@ -163,7 +163,8 @@ def test_7_solids_and_steiner_kolyubin_appendix_3():
     squares = np.einsum('k,ki,kj', mass, points, points)
     np.testing.assert_allclose(np.trace(squares) * np.eye(3) - squares, box, rtol=2e-3, atol=1e-9)
     shift = np.array([0.1, -0.2, 0.3])
-    moved = transform_rigid(rigid_parameters(rd.Inertial(m, np.zeros(3), box)), np.eye(3), shift)
+    moved = transform_inertial(inertial_parameters(rd.Inertial(m, np.zeros(3), box)),
+                               np.eye(3), shift)
     steiner = box + m * (shift @ shift * np.eye(3) - np.outer(shift, shift))
     np.testing.assert_allclose(moved, [*steiner[np.triu_indices(3)], m, *(m * shift)], **EXACT)
 

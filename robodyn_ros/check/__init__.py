@@ -1,28 +1,30 @@
-"""Judges a robot description: what makes its dynamics wrong or doubtful."""
+"""Checks a robot description for faults that make its dynamics wrong or doubtful."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
 
-from robodyn_ros.building import load_model
 from robodyn_ros.check.joints import check_joint
 from robodyn_ros.check.links import check_link
-from robodyn_ros.check.report import CheckReport, Doubt
+from robodyn_ros.check.report import CheckReport, Issue
 from robodyn_ros.check.robot import kinematic_tree_text, sample_dynamics
+from robodyn_ros.description.robot import Finding
+from robodyn_ros.description.urdf import is_text
 from robodyn_ros.dynamics import Dynamics
-from robodyn_ros.model import Model
+from robodyn_ros.model import Model, load_model
 
-__all__ = ['CheckReport', 'Doubt', 'check_model', 'check_robot', 'mesh_folders']
+__all__ = ['CheckReport', 'Issue', 'check_model', 'check_robot', 'mesh_folders']
 
 
 def check_robot(source: str | Path, *, motors: str | Path | None = None,
-                xacro_arguments: Mapping[str, str] | None = None) -> CheckReport:
-    """Judge a robot description, with its meshes where they are found.
+                xacro_arguments: Mapping[str, str] | None = None,
+                trust_xacro: bool = False) -> CheckReport:
+    """Check a robot description, with its meshes where they are found.
 
     Parameters
     ----------
-    source, motors, xacro_arguments
+    source, motors, xacro_arguments, trust_xacro
         As `load_model` takes them.
 
     Raises
@@ -30,44 +32,53 @@ def check_robot(source: str | Path, *, motors: str | Path | None = None,
     RobodynError
         The description cannot be used at all.
     """
-    model = load_model(source, motors=motors, xacro_arguments=xacro_arguments)
+    model = load_model(source, motors=motors, xacro_arguments=xacro_arguments,
+                       trust_xacro=trust_xacro)
     return check_model(model, folders=mesh_folders(source))
 
 
 def check_model(model: Model, *, dynamics: Dynamics | None = None,
                 folders: tuple[Path, ...] | None = None, thorough: bool = True) -> CheckReport:
-    """Judge a model.
+    """Check a model.
 
     Parameters
     ----------
     model : Model
         The robot.
     dynamics : Dynamics, optional
-        Its dynamics, where there are some already.
+        Its dynamics, if they have been made already.
     folders : tuple of Path, optional
-        Where meshes are looked for; without it no file is opened.
+        Where meshes are looked for; without folders, no file is opened.
     thorough : bool
-        Search the bounds of the mass matrix too.
+        Also search for the bounds of the mass matrix, and measure the reach.
     """
-    doubts: list[Doubt] = []
+    issues: list[Issue] = []
     description = model.description
     carried = {joint.child: joint for joint in description.joints}
-    links = [check_link(link, model, carried.get(link.name), folders, doubts)
+    links = [check_link(link, model, carried.get(link.name), folders, issues)
              for link in description.links]
-    facts, loads = sample_dynamics(model, dynamics or Dynamics(model), thorough, doubts)
-    joints = [check_joint(joint, model, loads, doubts) for joint in description.joints
+    facts, loads = sample_dynamics(model, dynamics or Dynamics(model), thorough, issues)
+    joints = [check_joint(joint, model, loads, issues) for joint in description.joints
               if joint.type != 'fixed']
     for finding in model.findings:
-        if not finding.used and not finding.reason.startswith('overridden'):
-            doubts.append(Doubt('warning', finding.joint, f'{finding.quantity} '
+        if not finding.used and not _harmless(finding):
+            issues.append(Issue('warning', finding.joint, f'{finding.quantity} '
                                 f'{finding.value} from {finding.source} is ignored: '
                                 f'{finding.reason}'))
-    doubts.sort(key=lambda doubt: doubt.severity)
-    return CheckReport(model.name, facts, links, joints, kinematic_tree_text(description), doubts)
+    issues.sort(key=lambda issue: issue.severity)
+    return CheckReport(model.name, facts, links, joints, kinematic_tree_text(description), issues)
+
+
+def _harmless(finding: Finding) -> bool:
+    """Whether ignoring a value changes nothing that matters."""
+    if finding.reason.startswith('overridden'):
+        return True
+    # exporters write a ratio of 1 for wheels, sensors and other joints that a model leaves out
+    return finding.quantity == 'gear_ratio' and finding.value == 1.0
 
 
 def mesh_folders(source: str | Path) -> tuple[Path, ...]:
-    """Return where the meshes of a description lie: beside its file."""
-    if isinstance(source, str) and source.lstrip('\ufeff \t\r\n').startswith('<'):
+    """Return the folders in which the meshes of a description are looked for: that of its file."""
+    if is_text(source):
         return ()
     return (Path(source).expanduser().resolve().parent,)

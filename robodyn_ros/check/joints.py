@@ -1,4 +1,4 @@
-"""Judges a joint: can it hold itself up, does it move anything, what turns with its motor."""
+"""Checks a joint: whether it can hold itself up, what it moves, and what its motor adds."""
 
 from __future__ import annotations
 
@@ -6,15 +6,30 @@ from typing import Any
 
 import numpy as np
 
-from robodyn_ros.check.report import Doubt
+from robodyn_ros.check.report import Issue
 from robodyn_ros.check.robot import Load
-from robodyn_ros.description import Joint
+from robodyn_ros.description.robot import Joint
 from robodyn_ros.model import Model
+from robodyn_ros.numerics import safe_divide
+
+NO_INERTIA = 1e-9  # kg m^2 or kg: a cube of 5 mm and 1 g has 4e-9 kg m^2
 
 
 def check_joint(joint: Joint, model: Model, loads: dict[str, Load],
-                doubts: list[Doubt]) -> dict[str, Any]:
-    """Return facts of a joint; add what is doubtful of it."""
+                issues: list[Issue]) -> dict[str, Any]:
+    """Return the facts of a joint, and add the issues found.
+
+    Parameters
+    ----------
+    joint : Joint
+        A joint that moves.
+    model : Model
+        The robot.
+    loads : dict of str to Load
+        What each joint carries.
+    issues : list of Issue
+        Issues are added here.
+    """
     where = f'joint {joint.name}'
     facts: dict[str, Any] = {
         'joint': joint.name, 'type': joint.type, 'axis': joint.axis.tolist(),
@@ -29,15 +44,21 @@ def check_joint(joint: Joint, model: Model, loads: dict[str, Load],
                and f.quantity in ('gear_ratio', 'rotor_inertia', 'armature')}
     if sources:
         facts['motor from'] = ', '.join(sorted(sources))
+    if joint.lower == joint.upper:
+        issues.append(Issue('warning', where, 'its lower and upper position limits are both '
+                            f'{joint.lower:g}, so it has no range to move in'))
     load = loads[joint.name]
     facts['gravity'] = load.gravity
+    unit = 'N' if joint.type == 'prismatic' else 'N m'
     if load.gravity > joint.effort:
-        doubts.append(Doubt('warning', where, f'gravity needs up to {load.gravity:.3g} in its '
-                            f'range, its effort limit is {joint.effort:g}: it cannot hold itself '
-                            'up everywhere'))
+        issues.append(Issue('warning', where, f'gravity needs up to {load.gravity:.3g} {unit} '
+                            f'within its range, but its effort limit is {joint.effort:g} {unit}: '
+                            'it cannot hold itself up everywhere'))
     if not np.isfinite(joint.effort):
-        doubts.append(Doubt('warning', where, 'no effort limit: torques are not limited'))
-    facts['rotor_share'] = float(model.armature[i]) / load.inertia if load.inertia > 0 else 0.0
-    if load.inertia < 1e-9:
-        doubts.append(Doubt('fault', where, 'moves no inertia: forward dynamics are undefined'))
+        issues.append(Issue('warning', where, 'it has no effort limit, so its torque is not '
+                            'limited'))
+    facts['rotor fraction'] = safe_divide(float(model.armature[i]), load.inertia)
+    if load.inertia < NO_INERTIA:
+        issues.append(Issue('fault', where, 'it moves no inertia, so forward dynamics are '
+                            'undefined'))
     return facts

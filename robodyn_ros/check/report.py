@@ -1,26 +1,29 @@
-"""What a check says: doubts, facts, a verdict; as text and as JSON."""
+"""The report of a check: issues, facts and a verdict, as text and as JSON."""
 
 from __future__ import annotations
 
 import json
+import textwrap
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
 
+WIDTH = 80  # of a classic terminal
+
 
 @dataclass(frozen=True)
-class Doubt:
+class Issue:
     """One thing that makes the dynamics wrong or doubtful.
 
     Attributes
     ----------
     severity : str
-        ``fault``: the dynamics are wrong; ``warning``: they may be.
+        ``fault``: the dynamics are wrong; ``warning``: they may be wrong.
     where : str
         Link or joint.
     text : str
-        What, with numbers and what would be right.
+        What was found, with numbers and with what would be right.
     """
 
     severity: str
@@ -30,7 +33,7 @@ class Doubt:
 
 @dataclass
 class CheckReport:
-    """What `check_robot` found.
+    """The result of `check_robot`.
 
     Attributes
     ----------
@@ -39,9 +42,9 @@ class CheckReport:
     links, joints : list of dict
         Facts, SI units.
     robot : dict
-        Totals.
-    doubts : list of Doubt
-        Worst first.
+        Facts of the whole robot; each key names its unit.
+    issues : list of Issue
+        The most severe come first.
     """
 
     name: str
@@ -49,12 +52,12 @@ class CheckReport:
     links: list[dict[str, Any]]
     joints: list[dict[str, Any]]
     tree: str
-    doubts: list[Doubt] = field(default_factory=list)
+    issues: list[Issue] = field(default_factory=list)
 
     @property
     def verdict(self) -> str:
-        """The worst of the doubts."""
-        severities = {doubt.severity for doubt in self.doubts}
+        """The verdict that follows from the most severe issue."""
+        severities = {issue.severity for issue in self.issues}
         return 'faulty' if 'fault' in severities else 'doubtful' if severities else 'good'
 
     @property
@@ -63,33 +66,43 @@ class CheckReport:
         return int(self.verdict == 'faulty')
 
     def to_json(self) -> str:
-        """The report as JSON; what is infinite or unknown is null."""
+        """The report as JSON; infinite and unknown numbers are null."""
         return json.dumps(_plain({**asdict(self), 'verdict': self.verdict}), indent=2)
 
     def to_text(self) -> str:
         """The report for a terminal."""
         lines = [f'{self.name}: {self.verdict}', '']
-        doubts = [f'  {doubt.severity.upper():7} {doubt.where}: {doubt.text}'
-                  for doubt in self.doubts]
-        lines += [*doubts, ''] if doubts else []
+        issues = [textwrap.fill(f'{issue.severity.upper():7} {issue.where}: {issue.text}', WIDTH,
+                                initial_indent='  ', subsequent_indent=' ' * 10)
+                  for issue in self.issues]
+        lines += [*issues, ''] if issues else []
         lines += [*(f'  {key:28} {shown(value)}' for key, value in self.robot.items()), '',
                   self.tree, '', _table(self.links), '', _table(self.joints)]
-        notes = [f'  link {link["link"]}: {link["geometry"]}' for link in self.links
-                 if 'geometry' in link]
+        notes = [textwrap.fill(f'link {link["link"]}: {link["geometry"]}', WIDTH,
+                               initial_indent='  ', subsequent_indent=' ' * 4)
+                 for link in self.links if 'geometry' in link]
         if notes:
             lines += ['', '  Collision geometry:', *notes]
         return '\n'.join(lines)
 
 
 def _table(rows: list[dict[str, Any]]) -> str:
+    """Lines of a table; columns that do not fit go into another block below."""
     if not rows:
         return ''
     columns = [key for key in dict.fromkeys(key for row in rows for key in row)
                if key != 'geometry']
     cells = [columns] + [[shown(row.get(key)) for key in columns] for row in rows]
     widths = [max(len(line[k]) for line in cells) for k in range(len(columns))]
-    return '\n'.join('  ' + '  '.join(text.ljust(width) for text, width in zip(
-        line, widths, strict=True)).rstrip() for line in cells)
+    blocks, block = [], [0]
+    for k in range(1, len(columns)):
+        if sum(widths[i] + 2 for i in (*block, k)) > WIDTH and len(block) > 1:
+            blocks.append(block)
+            block = [0]
+        block.append(k)
+    return '\n\n'.join('\n'.join(
+        ('  ' + '  '.join(line[k].ljust(widths[k]) for k in block)).rstrip() for line in cells)
+        for block in [*blocks, block])
 
 
 def shown(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""Judges the robot as a whole, over random poses of its joint range."""
+"""Checks the robot as a whole, over random poses within its joint limits."""
 
 from __future__ import annotations
 
@@ -7,13 +7,22 @@ from typing import Any
 
 import numpy as np
 
-from robodyn_ros.check.report import Doubt
-from robodyn_ros.description import Joint, RobotDescription
+from robodyn_ros.check.report import Issue
+from robodyn_ros.description.robot import RobotDescription
+from robodyn_ros.description.tree import joints_parent_first
 from robodyn_ros.dynamics import Dynamics, inertia_bounds
+from robodyn_ros.dynamics.tree import build_tree, joint_transforms
 from robodyn_ros.model import Model
+from robodyn_ros.numerics import safe_divide
+from robodyn_ros.spatial import Array
 
+# The largest gravity torque of 2000 poses is within 3 % of that of 40 000 for Panda and UR10, and
+# within 11 % for each of the 48 joints of a TIAGo.
 POSES = 2000
-ROTOR_DOMINATES = 0.5  # of a joint's own inertia
+EIGENVALUE_POSES = 200  # poses for the median condition, and for the eigenvalues of a quick check
+REACH_POSES = 200
+TIPS = 12  # most tips whose reach is measured: of a hand, fingers differ by centimetres
+ROTOR_DOMINATES = 0.5  # fraction of the inertia about a joint that its rotor has
 
 
 @dataclass(frozen=True)
@@ -24,26 +33,33 @@ class Load:
     inertia: float
 
 
-def sample_dynamics(model: Model, dynamics: Dynamics, thorough: bool, doubts: list[Doubt],
+def sample_dynamics(model: Model, dynamics: Dynamics, thorough: bool, issues: list[Issue],
                     ) -> tuple[dict[str, Any], dict[str, Load]]:
-    """Return facts of the whole robot and each joint's load; add what is doubtful."""
+    """Return the facts of the whole robot and the load of each joint, and add the issues found.
+
+    Parameters
+    ----------
+    model, dynamics : Model, Dynamics
+        The robot.
+    thorough : bool
+        Search for the bounds of the mass matrix, and measure the reach.
+    issues : list of Issue
+        Issues are added here.
+    """
     rng = np.random.default_rng(0)
-    lower = np.where(np.isfinite(model.lower), model.lower, -np.pi)
-    upper = np.where(np.isfinite(model.upper), model.upper, np.pi)
-    q = rng.uniform(lower, upper, (POSES, model.n))
+    q = model.joints.sample_poses(rng, POSES)
     gravity = np.abs(dynamics.gravity(q)).max(axis=0)
     mass = dynamics.mass_matrix(q)
     diagonal = np.median(np.diagonal(mass, axis1=1, axis2=2), axis=0)
-    values = np.linalg.eigvalsh(mass[:POSES if thorough else 200])
+    values = np.linalg.eigvalsh(mass[:EIGENVALUE_POSES])
     smallest, largest = float(values[:, 0].min()), float(values[:, -1].max())
     if thorough:
         bounds = inertia_bounds(model, samples=500, refinements=6)
         smallest, largest = bounds.lambda_min, bounds.lambda_max
     if smallest <= 0:
-        doubts.append(Doubt('fault', 'robot', 'its mass matrix is not positive definite: '
-                            f'smallest eigenvalue {smallest:.3g}'))
-    with np.errstate(divide='ignore', invalid='ignore'):
-        condition = float(np.median(values[:, -1] / values[:, 0]))
+        issues.append(Issue('fault', 'robot', 'the mass matrix is not positive definite: '
+                            f'its smallest eigenvalue is {smallest:.3g}'))
+    condition = float(np.median(safe_divide(values[:, -1], values[:, 0], at_zero=np.inf)))
     dominated = [name for k, name in enumerate(model.joint_names) if diagonal[k] > 0 and
                  model.armature[model.body_joints.index(name)] > ROTOR_DOMINATES * diagonal[k]]
     facts: dict[str, Any] = {
@@ -51,32 +67,41 @@ def sample_dynamics(model: Model, dynamics: Dynamics, thorough: bool, doubts: li
         'total mass, kg': sum(link.inertial.mass for link in model.description.links
                               if link.inertial)}
     if thorough:
-        facts['reach, m'] = _reach(model, dynamics, q[:200])
+        facts['reach, m'] = _reach(model, q[:REACH_POSES])
     facts |= {'smallest eigenvalue of M': smallest, 'largest eigenvalue of M': largest,
               'condition of M, median': condition, 'dominated by their rotors': dominated}
     return facts, {name: Load(float(gravity[k]), float(diagonal[k]))
                    for k, name in enumerate(model.joint_names)}
 
 
-def _reach(model: Model, dynamics: Dynamics, q: Any) -> float:
+def _reach(model: Model, poses: Array) -> float:
+    """The largest distance of a tip from the root's origin, m.
+
+    The poses are few, so that it costs less to place the bodies here than to compile a kernel for
+    each tip.
+    """
     parents = {joint.parent for joint in model.description.joints}
-    tips = [link for link, frame in model.link_frames.items()
-            if frame.body >= 0 and link not in parents]
-    return max(float(np.linalg.norm(dynamics.pose(q, tip)[:, :3, 3], axis=1).max())
-               for tip in tips[:12])
+    tips = [frame for link, frame in model.link_frames.items()
+            if frame.body >= 0 and link not in parents][:TIPS]
+    tree = build_tree(model)
+    farthest = 0.0
+    for q in poses:
+        rotations: list[Array] = []
+        origins: list[Array] = []
+        for placement, parent in zip(joint_transforms(tree, q)[:tree.bodies], tree.parent,
+                                     strict=False):
+            rotation, origin = (np.eye(3), np.zeros(3)) if parent < 0 else (
+                rotations[parent], origins[parent])
+            rotations.append(rotation @ placement.rotation)
+            origins.append(origin + rotation @ placement.translation)
+        farthest = max(farthest, *(float(np.linalg.norm(
+            origins[tip.body] + rotations[tip.body] @ tip.translation)) for tip in tips))
+    return farthest
 
 
 def kinematic_tree_text(description: RobotDescription) -> str:
     """Return links and joints as an indented tree."""
-    children: dict[str, list[Joint]] = {}
-    for joint in description.joints:
-        children.setdefault(joint.parent, []).append(joint)
-    roots = {link.name for link in description.links} - {
-        joint.child for joint in description.joints}
-    lines, stack = [], [(root, '', 0) for root in roots]
-    while stack:
-        link, by, depth = stack.pop()
-        lines.append('  ' * (depth + 1) + link + by)
-        for joint in reversed(children.get(link, [])):
-            stack.append((joint.child, f'  ({joint.name}, {joint.type})', depth + 1))
+    lines = ['  ' + description.root]
+    for joint, depth in joints_parent_first(description.root, description.joints):
+        lines.append('  ' * (depth + 1) + f'{joint.child}  ({joint.name}, {joint.type})')
     return '\n'.join(lines)

@@ -1,5 +1,6 @@
-"""Pure functions between dynamics and the nodes that command a robot; no ROS."""
+"""What commands a robot: control laws, references and their supervision; knows no ROS."""
 
+from robodyn_ros.control.controller import Controller
 from robodyn_ros.control.laws import (
     Gains,
     automatic_gains,
@@ -9,11 +10,16 @@ from robodyn_ros.control.laws import (
     feedforward_pd,
     gravity_compensation,
     pd,
+    pd_gravity,
 )
 from robodyn_ros.control.motion import SmoothMotion
+from robodyn_ros.control.player import Law, ReferenceRefused
 from robodyn_ros.control.reference import Reference, saturate
-from robodyn_ros.control.supervisor import LAWS, Command, Supervisor, Tuning
+from robodyn_ros.control.state import Answer
+from robodyn_ros.control.supervisor import Command, Supervisor
+from robodyn_ros.control.tuning import LAWS, Tuning
 
-__all__ = ['LAWS', 'Command', 'Gains', 'Reference', 'SmoothMotion', 'Supervisor', 'Tuning',
-           'automatic_gains', 'computed_torque', 'elastic_feedforward_pd', 'feedforward_gravity',
-           'feedforward_pd', 'gravity_compensation', 'pd', 'saturate']
+__all__ = ['LAWS', 'Answer', 'Command', 'Controller', 'Gains', 'Law', 'Reference',
+           'ReferenceRefused', 'SmoothMotion', 'Supervisor', 'Tuning', 'automatic_gains',
+           'computed_torque', 'elastic_feedforward_pd', 'feedforward_gravity', 'feedforward_pd',
+           'gravity_compensation', 'pd', 'pd_gravity', 'saturate']

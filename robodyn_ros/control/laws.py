@@ -1,7 +1,8 @@
 """Control laws: pure functions of dynamics, state and reference; shape (n,) all, N m or N.
 
-Kolyubin ch. 3 and 5.1. None of them limits or remembers anything: limits are `saturate`'s, time is
-the caller's.
+Kolyubin ch. 3 and 5.1. None of them limits or remembers anything: `saturate` limits torques, and
+the caller keeps the time. ``near`` is a pose of all joints near the state, from which closed loops
+are followed, see `RobotDynamics`.
 """
 
 from __future__ import annotations
@@ -12,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from robodyn_ros.description import Array
-from robodyn_ros.dynamics import AnyDynamics, ClosedLoopDynamics, FlexibleDynamics
+from robodyn_ros.dynamics import FlexibleDynamics, RobotDynamics
 from robodyn_ros.errors import ShapeError, ValueRangeError
+from robodyn_ros.spatial import Array
 
 POSES = 256  # in which inertia and gravity are looked at
 STEP = 1e-5  # rad or m, over which gravity is differentiated
@@ -57,7 +58,7 @@ class Gains:
         return cls(*arrays)
 
 
-def automatic_gains(dynamics: AnyDynamics, frequency: float = 10.0) -> Gains:
+def automatic_gains(dynamics: RobotDynamics, frequency: float = 10.0) -> Gains:
     """Gains that hold the arm against gravity anywhere, and are stable at some hundred hertz.
 
     Gravity pushes an arm that stands upright further from its reference, feed-forward or not:
@@ -65,7 +66,7 @@ def automatic_gains(dynamics: AnyDynamics, frequency: float = 10.0) -> Gains:
 
     Parameters
     ----------
-    dynamics : Dynamics or ClosedLoopDynamics
+    dynamics : RobotDynamics
         Of the robot.
     frequency : float
         rad/s, of each joint alone where its inertia is least, or more where gravity needs it.
@@ -79,9 +80,8 @@ def automatic_gains(dynamics: AnyDynamics, frequency: float = 10.0) -> Gains:
     q = _poses(dynamics)
     least = np.diagonal(dynamics.mass_matrix(q), axis1=1, axis2=2).min(axis=0)
     steps = STEP * np.eye(dynamics.joints.n)
-    if isinstance(dynamics, ClosedLoopDynamics):  # but where a small step leads out
-        for step in (*steps, *-steps):
-            q = q[dynamics.reachable(q + step)]
+    for step in (*steps, *-steps):  # a small step must not lead out of where loops close
+        q = q[dynamics.reachable(q + step)]
     sums = np.zeros_like(q)
     for step in steps:
         sums += np.abs(dynamics.gravity(q + step) - dynamics.gravity(q - step)) / (2 * STEP)
@@ -89,18 +89,17 @@ def automatic_gains(dynamics: AnyDynamics, frequency: float = 10.0) -> Gains:
     return Gains(kp, 2 * frequency * least)
 
 
-def _poses(dynamics: AnyDynamics) -> Array:
+def _poses(dynamics: RobotDynamics) -> Array:
     """Poses in the joint range, the same ones every time; shape (N, n)."""
     joints = dynamics.joints
-    lower = np.where(np.isfinite(joints.lower), joints.lower, -np.pi)
-    upper = np.where(np.isfinite(joints.upper), joints.upper, np.pi)
-    q = np.random.default_rng(0).uniform(lower, upper, (POSES, joints.n))
-    return q[dynamics.reachable(q)] if isinstance(dynamics, ClosedLoopDynamics) else q
+    q = joints.sample_poses(np.random.default_rng(0), POSES)
+    return q[dynamics.reachable(q)]
 
 
-def gravity_compensation(dynamics: AnyDynamics, q: Array, qd: Array, damping: Array) -> Array:
+def gravity_compensation(dynamics: RobotDynamics, q: Array, qd: Array, damping: Array,
+                         near: Array | None = None) -> Array:
     """``g(q) - damping qd``: the arm stays where it is put, and is led by hand."""
-    return dynamics.gravity(q) - damping * qd
+    return dynamics.gravity(q, near=near) - damping * qd
 
 
 def pd(q: Array, qd: Array, q_r: Array, qd_r: Array, gains: Gains) -> Array:
@@ -108,17 +107,23 @@ def pd(q: Array, qd: Array, q_r: Array, qd_r: Array, gains: Gains) -> Array:
     return gains.kp * (q_r - q) + gains.kd * (qd_r - qd)
 
 
-def feedforward_pd(dynamics: AnyDynamics, q: Array, qd: Array, q_r: Array, qd_r: Array,
-                   qdd_r: Array, gains: Gains) -> Array:
+def pd_gravity(dynamics: RobotDynamics, q: Array, qd: Array, q_r: Array, qd_r: Array,
+               gains: Gains, near: Array | None = None) -> Array:
+    """PD, and gravity at the measured position (Takegaki and Arimoto 1981)."""
+    return dynamics.gravity(q, near=near) + pd(q, qd, q_r, qd_r, gains)
+
+
+def feedforward_pd(dynamics: RobotDynamics, q: Array, qd: Array, q_r: Array, qd_r: Array,
+                   qdd_r: Array, gains: Gains, near: Array | None = None) -> Array:
     """Inverse dynamics of the reference, and PD: the model never sees a measurement."""
-    return dynamics.inverse_dynamics(q_r, qd_r, qdd_r) + pd(q, qd, q_r, qd_r, gains)
+    return dynamics.inverse_dynamics(q_r, qd_r, qdd_r, near=near) + pd(q, qd, q_r, qd_r, gains)
 
 
-def feedforward_gravity(dynamics: AnyDynamics, q: Array, qd: Array, q_r: Array, qd_r: Array,
-                        qdd_r: Array, gains: Gains) -> Array:
+def feedforward_gravity(dynamics: RobotDynamics, q: Array, qd: Array, q_r: Array, qd_r: Array,
+                        qdd_r: Array, gains: Gains, near: Array | None = None) -> Array:
     """As `feedforward_pd`, with gravity where the arm is instead of where it should be."""
-    return (feedforward_pd(dynamics, q, qd, q_r, qd_r, qdd_r, gains)
-            + dynamics.gravity(q) - dynamics.gravity(q_r))
+    return (feedforward_pd(dynamics, q, qd, q_r, qd_r, qdd_r, gains, near)
+            + dynamics.gravity(q, near=near) - dynamics.gravity(q_r, near=near))
 
 
 def elastic_feedforward_pd(flexible: FlexibleDynamics, theta: Array, theta_d: Array,
@@ -131,12 +136,12 @@ def elastic_feedforward_pd(flexible: FlexibleDynamics, theta: Array, theta_d: Ar
     return need.torque + pd(theta, theta_d, need.theta, need.theta_d, gains)
 
 
-def computed_torque(dynamics: AnyDynamics, q: Array, qd: Array, q_r: Array, qd_r: Array,
-                    qdd_r: Array, gains: Gains) -> Array:
+def computed_torque(dynamics: RobotDynamics, q: Array, qd: Array, q_r: Array, qd_r: Array,
+                    qdd_r: Array, gains: Gains, near: Array | None = None) -> Array:
     """``M (qdd_r + kd e' + kp e) + c + g + friction`` at the measured state: the error is linear.
 
     Friction is that of the reference's velocity, whose sign no noise turns.
     """
     acceleration = qdd_r + gains.kd * (qd_r - qd) + gains.kp * (q_r - q)
-    return (dynamics.inverse_dynamics(q, qd, acceleration) - dynamics.friction(qd, q)
-            + dynamics.friction(qd_r, q))
+    return (dynamics.inverse_dynamics(q, qd, acceleration, near=near)
+            - dynamics.friction(qd, q, near=near) + dynamics.friction(qd_r, q, near=near))

@@ -1,11 +1,12 @@
-"""A gentle motion within a robot's limits, to look at a robot that has nothing to do."""
+"""A gentle motion within a robot's limits, for demonstrations."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from robodyn_ros.description import Array
+from robodyn_ros.control.reference import PEAK_SPEED, Reference
 from robodyn_ros.model import Model
+from robodyn_ros.spatial import Array
 
 RAMP = 2.0  # s from rest to the full motion
 
@@ -30,16 +31,14 @@ class SmoothMotion:
         self.centre = (lower + upper) / 2
         self.rate = 2 * np.pi * np.linspace(slowest, fastest, model.n)
         reach = np.minimum((upper - lower) / 6, 1.0)
-        # |qd| <= a (w + largest slope of the ramp, 1.875 / RAMP)
+        # |qd| <= a (w + largest slope of the ramp)
         self.amplitude = np.minimum(
-            reach, 0.5 * model.velocity_limit / (self.rate + 1.875 / RAMP))
+            reach, 0.5 * model.velocity_limit / (self.rate + PEAK_SPEED / RAMP))
+        self._ramp = Reference([0.0, RAMP], [[0.0], [1.0]], [[0.0], [0.0]], [[0.0], [0.0]])
 
     def sample(self, time: float) -> tuple[Array, Array, Array]:
         """Return q, qd, qdd at a time, shape (n,) each; at rest before 0."""
-        s = min(max(time / RAMP, 0.0), 1.0)
-        e = s**3 * (10 - 15 * s + 6 * s * s)
-        de = 30 * s * s * (1 - s) ** 2 / RAMP
-        dde = 60 * s * (1 - s) * (1 - 2 * s) / RAMP**2
+        e, de, dde = self._ramp.sample(time)
         sine, cosine = np.sin(self.rate * time), np.cos(self.rate * time)
         w, a = self.rate, self.amplitude
         return (self.centre + a * e * sine, a * (de * sine + e * w * cosine),

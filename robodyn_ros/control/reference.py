@@ -1,12 +1,47 @@
-"""A motion to follow: points in time, and the smooth motion between them."""
+"""A motion to follow: points in time, joined by quintic polynomials."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from math import comb
+
 import numpy as np
+from numpy.polynomial import polynomial
 from numpy.typing import ArrayLike
 
-from robodyn_ros.description import Array
 from robodyn_ros.errors import ShapeError, ValueRangeError
+from robodyn_ros.spatial import Array
+
+PEAK_SPEED = 1.875  # peak of a quintic's velocity from rest to rest, relative to the mean
+# Coefficients of a quintic on [0, 1] -> its Bernstein coefficients, between whose smallest and
+# largest the polynomial stays: b_i = sum_j binomial(i, j) / binomial(5, j) c_j
+_BERNSTEIN = np.array([
+    [1, 0, 0, 0, 0, 0], [1, 1 / 5, 0, 0, 0, 0], [1, 2 / 5, 1 / 10, 0, 0, 0],
+    [1, 3 / 5, 3 / 10, 1 / 10, 0, 0], [1, 4 / 5, 6 / 10, 4 / 10, 1 / 5, 0], [1, 1, 1, 1, 1, 1]])
+
+# Bernstein coefficients of a quintic -> those of its first and second half (de Casteljau)
+_FIRST_HALF = np.array([[comb(i, j) / 2**i for j in range(6)] for i in range(6)])
+_SECOND_HALF = _FIRST_HALF[::-1, ::-1]
+_HALVINGS = 16  # after which the hull of a piece exceeds the polynomial by 4^-16 of what it did
+
+
+@dataclass(frozen=True)
+class Excess:
+    """Where a motion leaves its bounds.
+
+    Attributes
+    ----------
+    time : float
+        s from the start of the motion.
+    joint : int
+        Index of the joint.
+    value : float
+        Position, velocity or acceleration of the joint at that time.
+    """
+
+    time: float
+    joint: int
+    value: float
 
 
 class Reference:
@@ -78,6 +113,74 @@ class Reference:
         q, qd, qdd, jerk, snap = self._powers(time, 4)
         return q, qd, qdd, jerk, snap
 
+    def excess(self, order: int, lower: Array, upper: Array) -> Excess | None:
+        """Return where a derivative first leaves its bounds, between the points as well.
+
+        Parameters
+        ----------
+        order : int
+            0 for positions, 1 for velocities, 2 for accelerations.
+        lower, upper : ndarray, shape (n,)
+            Bounds, in rad or m and their derivatives; infinite where there is none.
+
+        Returns
+        -------
+        Excess or None
+            The extremum that is outside in the first such segment; None if there is none.
+        """
+        points = (self.q, self.qd, self.qdd)[order]
+        outside = (points < lower) | (points > upper)
+        if outside.any():
+            point, joint = np.argwhere(outside)[0]
+            return Excess(float(self.times[point]), int(joint), float(points[point, joint]))
+        h = np.diff(self.times)[:, None]
+        c = self._coefficients
+        for _ in range(order):  # of the derivative, in powers of s in [0, 1]
+            c = c[1:] * np.arange(1, len(c))[:, None, None] / h
+        padded = np.concatenate([c, np.zeros((6 - len(c), *c.shape[1:]))])
+        place = _first_outside(np.tensordot(_BERNSTEIN, padded, axes=1), lower, upper)
+        if place is None:
+            return None
+        segment, joint = place
+        column = c[:, segment, joint]
+        roots = polynomial.polyroots(np.trim_zeros(polynomial.polyder(column), 'b'))
+        at = roots.real[(np.abs(roots.imag) < 1e-9) & (roots.real > 0) & (roots.real < 1)]
+        values = np.atleast_1d(polynomial.polyval(at, column))
+        worst = int(np.argmax(np.maximum(values - upper[joint], lower[joint] - values)))
+        return Excess(float(self.times[segment] + at[worst] * h[segment, 0]), joint,
+                      float(values[worst]))
+
+    def dense(self, most: int) -> tuple[Array, Array, Array, Array]:
+        """Return times, q, qd and qdd at the points and evenly between them.
+
+        Parameters
+        ----------
+        most : int
+            About how many samples; at least the points are returned.
+
+        Returns
+        -------
+        times : ndarray, shape (N,)
+        q, qd, qdd : ndarray, shape (N, n)
+        """
+        segments = len(self.times) - 1
+        each = min(max(most // segments, 1), 16) if segments else 1
+        if each == 1:
+            return self.times, self.q, self.qd, self.qdd
+        s = np.arange(each) / each
+        h = np.diff(self.times)
+        times = (self.times[:-1, None] + h[:, None] * s).ravel()
+        parts = []
+        c = self._coefficients
+        for order, last in enumerate((self.q, self.qd, self.qdd)):
+            if order:
+                c = c[1:] * np.arange(1, len(c))[:, None, None] / h[:, None]
+            values = np.tensordot(s[:, None] ** np.arange(len(c)), c, axes=1)
+            parts.append(np.concatenate([
+                values.transpose(1, 0, 2).reshape(len(times), -1), last[-1:]]))
+        q, qd, qdd = parts
+        return np.append(times, self.times[-1]), q, qd, qdd
+
     def _powers(self, time: float, order: int) -> Array:
         """Return q and its derivatives up to an order, shape (order + 1, n)."""
         i = int(np.searchsorted(self.times, time, side='right')) - 1
@@ -91,6 +194,36 @@ class Reference:
             [0.0, 0.0, 0.0, 6 / h**3, 24 * s / h**3, 60 * s2 / h**3],
             [0.0, 0.0, 0.0, 0.0, 24 / h**4, 120 * s / h**4]]
         return np.asarray(np.array(powers[:order + 1]) @ self._coefficients[:, i])
+
+
+def _first_outside(hull: Array, lower: Array, upper: Array) -> tuple[int, int] | None:
+    """Return segment and joint of polynomials that leave their bounds, or None.
+
+    Pieces whose Bernstein coefficients are within the bounds are inside; the first and the last
+    coefficient are values of the polynomial; what is neither is halved.
+
+    Parameters
+    ----------
+    hull : ndarray, shape (6, segments, n)
+        Bernstein coefficients on [0, 1].
+    lower, upper : ndarray, shape (n,)
+        Bounds; the polynomials are within them at 0 and 1.
+    """
+    where = np.argwhere(((hull < lower) | (hull > upper)).any(axis=0))
+    pieces = hull[:, where[:, 0], where[:, 1]]
+    for _ in range(_HALVINGS):
+        if not len(where):
+            return None
+        pieces = np.concatenate([_FIRST_HALF @ pieces, _SECOND_HALF @ pieces], axis=1)
+        where = np.concatenate([where, where])
+        low, high = lower[where[:, 1]], upper[where[:, 1]]
+        hit = (pieces[0] < low) | (pieces[0] > high) | (pieces[-1] < low) | (pieces[-1] > high)
+        if hit.any():
+            segment, joint = min(map(tuple, where[hit].tolist()))
+            return segment, joint
+        maybe = ((pieces < low) | (pieces > high)).any(axis=0)
+        pieces, where = pieces[:, maybe], where[maybe]
+    return None
 
 
 def _quintic(p0: Array, v0: Array, a0: Array, p1: Array, v1: Array, a1: Array) -> Array:

@@ -1,12 +1,14 @@
-"""`Supervisor`: which law acts now, and what follows when state or reference are gone.
+"""`Supervisor`: selects the control law, and what follows when states or references are missing.
 
-No clock and no ROS: it is told the time, the state and the reference, and answers with a torque.
-Without a reference gravity is compensated; where the state is late, gravity at the last state is
-held; where it stays out, torque goes to zero. A state that comes back begins with gravity again.
+It has no clock and knows no ROS: it is given the time, the state and the reference, and returns a
+torque. Without a reference it compensates gravity. When the state is late, it holds the torque
+that compensates gravity at the last state; when no state comes for longer, the torque goes to
+zero. When states come back, it begins with gravity compensation again.
 
-Every change, also of mode, model or reference, is bumpless: what the new torque differs by fades
-within ``ramp`` seconds; but from zero gravity is compensated at once, or the arm would fall on.
-No law has an integrator, so nothing winds up behind a limit.
+Every change of mode, model or reference is bumpless: the difference between the old and the new
+torque fades within ``ramp`` seconds. The only exception is the way back from zero, where gravity
+is compensated at once, because the arm would fall on otherwise. No law has an integrator, so
+nothing winds up at a torque limit.
 """
 
 from __future__ import annotations
@@ -16,65 +18,26 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from robodyn_ros.control.agreed_end import smooth_step
 from robodyn_ros.control.laws import (
-    Gains,
     computed_torque,
     elastic_feedforward_pd,
     feedforward_gravity,
     feedforward_pd,
     gravity_compensation,
     pd,
+    pd_gravity,
 )
 from robodyn_ros.control.reference import saturate
-from robodyn_ros.description import Array
-from robodyn_ros.dynamics import AnyDynamics, FlexibleDynamics
+from robodyn_ros.control.tuning import Tuning
+from robodyn_ros.dynamics import RobotDynamics
+from robodyn_ros.spatial import Array
 
 WAITING, GRAVITY, FOLLOWING = 'waiting', 'gravity compensation', 'following'
 HOLDING, ZERO = 'holding', 'zero'
-ELASTIC = 'elastic_feedforward_pd'
-LAWS = ('gravity_compensation', 'pd', 'feedforward_pd', 'feedforward_gravity', 'computed_torque',
-        ELASTIC)
-LONGEST_STEP = 0.1  # s, over which a rate limit lets the torque change at once
-
-
-@dataclass(frozen=True, eq=False)
-class Tuning:
-    """How the supervisor acts.
-
-    Attributes
-    ----------
-    law : str
-        One of `LAWS`; ``gravity_compensation`` follows no reference.
-    gains : Gains
-        N m/rad and N m s/rad (N/m, N s/m), of the laws with PD.
-    acceleration_gains : Gains
-        1/s^2 and 1/s, of ``computed_torque``.
-    damping : ndarray, shape (n,)
-        N m s/rad or N s/m, while gravity is compensated.
-    friction : float
-        Share of the measured velocity's friction that is compensated with gravity, 0 to 1.
-    state_timeout : float
-        s without a new state, after which it is stale.
-    zero_after : float
-        s without a new state, after which torque goes to zero.
-    ramp : float
-        s, of every transition.
-    rate_limit : ndarray, shape (n,)
-        Largest change of torque, N m/s or N/s; inf: none.
-    flexible : FlexibleDynamics, optional
-        Of an elastic arm whose motors are measured; ``elastic_feedforward_pd`` needs it.
-    """
-
-    law: str
-    gains: Gains
-    acceleration_gains: Gains
-    damping: Array
-    friction: float
-    state_timeout: float
-    zero_after: float
-    ramp: float
-    rate_limit: Array
-    flexible: FlexibleDynamics | None = None
+LONGEST_STEP = 0.1  # s, for which a rate limit lets the torque change at once
+FIRST_STEP = 0.001  # s, taken for the period of commands before any was seen
+CAUTIOUS = 100  # commands after a jump of the clock, for which its larger steps are not believed
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +49,7 @@ class Command:
     torque : ndarray, shape (n,)
         N m or N; finite, within the effort limits.
     phase : str
-        Which law acts.
+        What the supervisor does: one of the phases of this module.
     saturated : ndarray of bool, shape (n,)
         Joints whose torque was limited.
     """
@@ -97,12 +60,12 @@ class Command:
 
 
 class Supervisor:
-    """Chooses the law, fades between laws, limits torques.
+    """Selects the law, fades between laws, and limits torques.
 
     Parameters
     ----------
     on_phase : callable, optional
-        ``on_phase(before, after)`` at each change of phase.
+        Called as ``on_phase(before, after)`` at each change of phase.
     """
 
     def __init__(self, on_phase: Callable[[str, str], None] | None = None):
@@ -110,10 +73,13 @@ class Supervisor:
         self._on_phase = on_phase or (lambda before, after: None)
         self._key: tuple[object, ...] = ()
         self._torque: Array | None = None
-        self._time = 0.0
+        self._time, self._period = 0.0, FIRST_STEP
         self._fade: tuple[float, Array] | None = None
+        self._pose: Array | None = None  # of all joints, when last commanded
+        self._restarted = False
+        self._cautious = 0
 
-    def command(self, now: float, dynamics: AnyDynamics, tuning: Tuning,
+    def command(self, now: float, dynamics: RobotDynamics, tuning: Tuning,
                 state: tuple[Array, Array], age: float,
                 reference: tuple[Array, ...] | None, token: object = None) -> Command:
         """Return the torque for now.
@@ -121,20 +87,20 @@ class Supervisor:
         Parameters
         ----------
         now : float
-            s, of any clock that does not jump.
-        dynamics : Dynamics or ClosedLoopDynamics
-            Of the robot; another one counts as a transition.
+            Time on any clock, s; a clock that jumped is announced by `restart`.
+        dynamics : RobotDynamics
+            The robot's dynamics; another object than before counts as a transition.
         tuning : Tuning
             How to act.
         state : tuple of ndarray, shape (n,)
             Last measured q, qd.
         age : float
-            s since it was new.
+            Time since that state arrived, s.
         reference : tuple of ndarray, shape (n,), optional
             q, qd, qdd to follow now, for an elastic arm two derivatives more; None: nothing to
             follow.
         token : object
-            Another one, another reference: a transition.
+            Identifies the reference; another object than before counts as a transition.
 
         Raises
         ------
@@ -142,14 +108,16 @@ class Supervisor:
             The torque is not finite. Nothing has changed.
         """
         phase = self._next(tuning, age, reference)
-        torque = _law(phase, dynamics, tuning, state, reference)
+        pose = self._followed(phase, dynamics, tuning, state, reference)
+        torque = _law(phase, dynamics, tuning, state, reference, pose)
         if not np.isfinite(torque).all():
             raise FloatingPointError('the torque is not finite')
+        torque, saturated = saturate(torque, dynamics.joints.effort_limit)
         key = (phase, tuning.law if phase == FOLLOWING else '', dynamics,
                token if phase == FOLLOWING else None)
         last = self._torque
-        if last is None or last.shape != torque.shape:
-            last, self._fade = None, None
+        if last is None or last.shape != torque.shape or self._restarted:
+            self._fade = None
         elif key != self._key:
             self._fade = (now, last - torque) if self.phase != ZERO else None
         if phase != self.phase:
@@ -158,26 +126,75 @@ class Supervisor:
         self._key = key
         if self._fade is not None:
             since, difference = self._fade
-            share = min(max((now - since) / tuning.ramp, 0.0), 1.0) if tuning.ramp else 1.0
-            torque = torque + (1 - share * share * (3 - 2 * share)) * difference
-            if share == 1.0:
+            faded = smooth_step((now - since) / tuning.ramp) if tuning.ramp else 1.0
+            torque = torque + (1 - faded) * difference
+            if faded == 1.0:
                 self._fade = None
-        torque, saturated = saturate(torque, dynamics.joints.effort_limit)
+            torque, _ = saturate(torque, dynamics.joints.effort_limit)
         limited = np.isfinite(tuning.rate_limit)
-        if last is not None and limited.any():
-            step = np.where(limited, tuning.rate_limit, 0.0) * min(
-                max(now - self._time, 0.0), LONGEST_STEP)
-            torque = np.where(limited, np.clip(torque, last - step, last + step), torque)
-        self._torque, self._time = torque, now
+        if last is not None and last.shape == torque.shape:
+            elapsed = self._elapsed(now)
+            if limited.any():
+                step = np.where(limited, tuning.rate_limit, 0.0) * elapsed
+                torque = np.where(limited, np.clip(torque, last - step, last + step), torque)
+                torque, _ = saturate(torque, dynamics.joints.effort_limit)  # of another model
+        self._torque, self._time, self._pose = torque, now, pose
+        self._restarted = False
         return Command(torque, phase, saturated)
 
+    def _elapsed(self, now: float) -> float:
+        """Return the time since the last command for the rate limit, s.
+
+        A clock that jumps, or stamps of two clocks in turn, must not let the torque change faster:
+        for a while after a jump no step counts for more than the period before it.
+        """
+        elapsed = min(max(now - self._time, 0.0), LONGEST_STEP)
+        if self._restarted:
+            self._cautious = CAUTIOUS
+            return self._period
+        if self._cautious:
+            self._cautious -= 1
+            return min(elapsed, self._period)
+        if elapsed > 0:
+            self._period = min(elapsed, 1.1 * self._period)  # a single gap is no period
+        return elapsed
+
     def restart(self) -> None:
-        """Go on after the clock jumped: there is nothing to fade from."""
-        self._fade = self._torque = None
+        """Go on after the clock jumped: there is nothing to fade from; rate limits still hold."""
+        self._fade, self._restarted = None, True
+
+    def go_on_from(self, torque: Array) -> None:
+        """Continue from a torque that something else commanded: fade from it, N m or N."""
+        self._torque, self._key, self._fade = torque, ('elsewhere',), None
+        if self.phase in (WAITING, ZERO):
+            self.phase = GRAVITY  # so that the first command fades
+
+    @property
+    def pose(self) -> Array | None:
+        """Pose of all joints in the last command, from which closed loops are followed."""
+        return self._pose
 
     def forget(self) -> None:
         """Begin as if nothing had been commanded."""
         self.phase, self._key, self._torque, self._fade = WAITING, (), None, None
+        self._restarted, self._cautious, self._period = False, 0, FIRST_STEP
+        self._pose = None
+
+    def _followed(self, phase: str, dynamics: RobotDynamics, tuning: Tuning,
+                  state: tuple[Array, Array],
+                  reference: tuple[Array, ...] | None) -> Array | None:
+        """Pose of all joints where the law needs the model of closed loops, from the last pose."""
+        last = self._pose
+        if last is not None and last.shape != (dynamics.model.n,):  # of another robot
+            last = None
+        if not dynamics.cuts or phase == ZERO:
+            return last
+        if phase != FOLLOWING or reference is None:
+            return dynamics.positions(state[0], near=last)
+        if tuning.law == 'pd':
+            return last
+        q = reference[0] if tuning.law == 'feedforward_pd' else state[0]
+        return dynamics.positions(q, near=last)
 
     def _next(self, tuning: Tuning, age: float, reference: object) -> str:
         if age > tuning.zero_after:
@@ -189,24 +206,29 @@ class Supervisor:
         return FOLLOWING
 
 
-def _law(phase: str, dynamics: AnyDynamics, tuning: Tuning, state: tuple[Array, Array],
-         reference: tuple[Array, ...] | None) -> Array:
+def _law(phase: str, dynamics: RobotDynamics, tuning: Tuning, state: tuple[Array, Array],
+         reference: tuple[Array, ...] | None, near: Array | None) -> Array:
     q, qd = state
     if tuning.flexible is not None and phase in (HOLDING, GRAVITY):  # the links hang a bit lower
         q = tuning.flexible.links_at_rest(q)
     if phase == ZERO:
         return np.zeros_like(q)
     if phase == HOLDING:
-        return dynamics.gravity(q)
+        return dynamics.gravity(q, near=near)
     if phase == GRAVITY or reference is None:
-        torque = gravity_compensation(dynamics, q, qd, tuning.damping)
-        return torque + tuning.friction * dynamics.friction(qd, q) if tuning.friction else torque
+        torque = gravity_compensation(dynamics, q, qd, tuning.damping, near)
+        if not tuning.friction:
+            return torque
+        return torque + tuning.friction * dynamics.friction(qd, q, near=near)
     if tuning.flexible is not None:
         return elastic_feedforward_pd(tuning.flexible, q, qd, reference, tuning.gains)
     q_r, qd_r, qdd_r = reference[:3]
     if tuning.law == 'pd':
         return pd(q, qd, q_r, qd_r, tuning.gains)
+    if tuning.law == 'pd_gravity':
+        return pd_gravity(dynamics, q, qd, q_r, qd_r, tuning.gains, near)
     if tuning.law == 'computed_torque':
-        return computed_torque(dynamics, q, qd, q_r, qd_r, qdd_r, tuning.acceleration_gains)
+        return computed_torque(dynamics, q, qd, q_r, qd_r, qdd_r, tuning.acceleration_gains,
+                               near)
     law = feedforward_pd if tuning.law == 'feedforward_pd' else feedforward_gravity
-    return law(dynamics, q, qd, q_r, qd_r, qdd_r, tuning.gains)
+    return law(dynamics, q, qd, q_r, qd_r, qdd_r, tuning.gains, near)

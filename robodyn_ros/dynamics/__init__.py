@@ -1,13 +1,13 @@
 """The equations of motion: one algorithm a file, compiled for the robot; no ROS."""
 
-from robodyn_ros.dynamics.closed_loops import ClosedLoopDynamics, FullMotion
-from robodyn_ros.dynamics.dynamics import Dynamics, Energy, Terms
+from robodyn_ros.dynamics.closed_loops import ClosedLoopDynamics
+from robodyn_ros.dynamics.dynamics import Dynamics
 from robodyn_ros.dynamics.flexible import ElasticTorque, FlexibleDynamics
 from robodyn_ros.dynamics.inertia_bounds import InertiaBounds, inertia_bounds
 from robodyn_ros.dynamics.operational_space import OperationalSpace
+from robodyn_ros.dynamics.protocol import RobotDynamics, dynamics_of
+from robodyn_ros.dynamics.quantities import Energy, FullMotion, Terms
 
-AnyDynamics = Dynamics | ClosedLoopDynamics
-
-__all__ = ['AnyDynamics', 'ClosedLoopDynamics', 'Dynamics', 'ElasticTorque', 'Energy',
-           'FlexibleDynamics', 'FullMotion', 'InertiaBounds', 'OperationalSpace', 'Terms',
-           'inertia_bounds']
+__all__ = ['ClosedLoopDynamics', 'Dynamics', 'ElasticTorque', 'Energy', 'FlexibleDynamics',
+           'FullMotion', 'InertiaBounds', 'OperationalSpace', 'RobotDynamics', 'Terms',
+           'dynamics_of', 'inertia_bounds']

@@ -1,4 +1,4 @@
-"""Every function of the equations of motion as something to trace: name, inputs, result."""
+"""Every function of the equations of motion in the form that kernels are traced from."""
 
 from __future__ import annotations
 
@@ -13,15 +13,11 @@ import numpy as np
 from robodyn_ros.dynamics.composite_rigid_body import composite_mass_matrix
 from robodyn_ros.dynamics.forward_dynamics import SingularMassMatrixError, solve_symmetric
 from robodyn_ros.dynamics.joint_terms import armature_matrix, armature_torque, friction_torque
-from robodyn_ros.dynamics.kinematics import (
-    link_drift,
-    link_jacobian,
-    link_pose,
-    potential_energy,
-)
-from robodyn_ros.dynamics.newton_euler import joint_forces, move, newton_euler
+from robodyn_ros.dynamics.kinematics import link_drift, link_jacobian, link_pose, potential_energy
+from robodyn_ros.dynamics.newton_euler import backward_pass, forward_pass, newton_euler
 from robodyn_ros.dynamics.regressor import standard_regressor
-from robodyn_ros.dynamics.tree import Tree, build_tree, place, regroup
+from robodyn_ros.dynamics.tree import Tree, build_tree, joint_transforms, regroup
+from robodyn_ros.errors import UnknownNameError
 from robodyn_ros.kernels import KernelSpec, pullback
 from robodyn_ros.model import Model
 
@@ -109,18 +105,31 @@ class Catalogue:
 
     def wrenches(self, q: Any, qd: Any, qdd: Any) -> Any:
         """Force and moment through every body's joint, then what the base exerts on the root."""
-        placements = place(self.tree, q)
-        motions = move(self.tree, placements, qd, qd, qdd, self.tree.gravity)
-        joints, base = joint_forces(self.tree, placements, motions, self.tree.gravity)
+        placements = joint_transforms(self.tree, q)
+        motions = forward_pass(self.tree, placements, qd, qd, qdd, self.tree.gravity)
+        joints, base = backward_pass(self.tree, placements, motions, self.tree.gravity)
         return np.array([np.concatenate(wrench) for wrench in [
             *joints[:self.tree.bodies], base]])
 
     # the same as kernels ------------------------------------------------------------------------
 
     def spec(self, name: str) -> KernelSpec:
-        """Return the specification of a term above."""
+        """Return the specification of a term above.
+
+        Raises
+        ------
+        UnknownNameError
+            There is no such term.
+        """
+        shapes = self._shapes()
+        if name not in shapes:
+            raise UnknownNameError('term', name, shapes)
+        return self._spec(name, *shapes[name], getattr(self, name))
+
+    def _shapes(self) -> dict[str, tuple[tuple[str, ...], tuple[int, ...]]]:
+        """Names of the terms, their arguments and the shape of their result."""
         n = self.model.n
-        arguments, shape = {
+        return {
             'inverse_dynamics': (('q', 'qd', 'qdd'), (n,)),
             'gravity': (('q',), (n,)),
             'coriolis': (('q', 'qd'), (n,)),
@@ -132,8 +141,7 @@ class Catalogue:
             'momentum': (('q', 'qd'), (n,)),
             'energy': (('q', 'qd'), (2,)),
             'wrenches': (('q', 'qd', 'qdd'), (self.tree.bodies + 1, 6)),
-        }[name]
-        return self._spec(name, arguments, shape, getattr(self, name))
+        }
 
     def pose_spec(self, link: str) -> KernelSpec:
         """Return the specification of a link's pose, shape (4, 4)."""
@@ -162,7 +170,7 @@ class Catalogue:
                                                   chosen))
 
     def regressor_pullback_spec(self, columns: Sequence[int]) -> KernelSpec:
-        """Gradient of ``sum(G * Y)`` by q, qd and qdd for a constant G; shape (3, n)."""
+        """Gradient of ``sum(G * Y)`` with respect to q, qd and qdd, G constant; shape (3, n)."""
         chosen, n = tuple(columns), self.model.n
 
         def function(q: Any, qd: Any, qdd: Any, g: Any) -> Any:
@@ -174,7 +182,7 @@ class Catalogue:
                           function)
 
     def inverse_dynamics_pullback_spec(self) -> KernelSpec:
-        """Gradient of ``g . inverse_dynamics`` by q, qd and qdd for a constant g; shape (3, n)."""
+        """Gradient of ``g . inverse_dynamics`` by q, qd and qdd, g constant; shape (3, n)."""
         return self._spec('inverse dynamics pullback', ('q', 'qd', 'qdd', 'cotangent'),
                           (3, self.model.n), lambda q, qd, qdd, g: pullback(
                               self.inverse_dynamics(q, qd, qdd), g, (q, qd, qdd)))
@@ -185,7 +193,7 @@ class Catalogue:
                           lambda q: self._points(points, q))
 
     def points_pullback_spec(self, points: Points) -> KernelSpec:
-        """Gradient of ``sum(G * points)`` by q for a constant G; shape (n,)."""
+        """Gradient of ``sum(G * points)`` with respect to q, G constant; shape (n,)."""
         n = self.model.n
         return KernelSpec(f'{self.fingerprint}|points pullback {points}', ('q', 'cotangent'),
                           (n, 3 * len(points)), (n,),
@@ -199,25 +207,23 @@ class Catalogue:
 
 
 def fingerprint(model: Model, friction_width: float) -> str:
-    """Digest of everything that the traced functions read, this package's code included."""
+    """Digest of everything that the traced functions read, this package included."""
     digest = hashlib.sha256(_source_digest())
     for value in (model.parent, model.prismatic, model.carrier, friction_width,
                   sorted((name, frame.body, frame.rotation.tobytes(), frame.translation.tobytes())
                          for name, frame in model.link_frames.items())):
         digest.update(repr(value).encode())
     for array in (model.gravity, model.axis, model.rotation, model.translation, model.row,
-                  model.offset, model.rigid, model.base_rigid, model.link_friction,
-                  model.motor_friction, model.armature, model.gear_ratio, model.motor_row,
-                  model.spin_axis):
+                  model.offset, model.inertial_parameters, model.base_inertial_parameters,
+                  model.link_friction, model.motor_friction, model.armature, model.gear_ratio,
+                  model.motor_row, model.spin_axis):
         digest.update(f'{array.shape}'.encode() + array.tobytes())
     return digest.hexdigest()
 
 
 @lru_cache(maxsize=1)
 def _source_digest() -> bytes:
-    package = Path(__file__).parent.parent
     digest = hashlib.sha256()
-    for folder in ('dynamics', 'kernels'):
-        for path in sorted((package / folder).glob('*.py')):
-            digest.update(path.read_bytes())
+    for path in sorted(Path(__file__).parent.glob('*.py')):
+        digest.update(path.read_bytes())
     return digest.digest()

@@ -11,14 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from robodyn_ros.dynamics.tree import Placement, Tree, cross, place, tensor
+from robodyn_ros.dynamics.tree import Placement, Tree, cross, joint_transforms
+from robodyn_ros.spatial import inertia_tensor
 
 
 def to_parent(rigid: Any, placement: Placement) -> Any:
     """Rigid-body parameters, shape (10,), in the parent's frame (Steiner, Kolyubin App. 3)."""
     shift = placement.translation
     mass, moment = rigid[6], placement.rotation @ np.asarray(rigid[7:10])
-    inertia = placement.turn @ tensor(rigid) @ placement.turn.T
+    inertia = placement.turn @ inertia_tensor(rigid) @ placement.turn.T
     inertia = placement.fixed @ inertia @ placement.fixed.T
     heavy = moment + moment + mass * shift  # |r + t|^2 - |r|^2 sums to t . (2 h + m t)
     spread = [shift[k] * heavy[k] for k in range(3)]
@@ -34,7 +35,7 @@ def to_parent(rigid: Any, placement: Placement) -> Any:
 
 def composites(tree: Tree, placements: Sequence[Placement]) -> list[Any]:
     """Rigid-body parameters of each body and all beyond it, in its frame."""
-    rigid: list[Any] = list(tree.rigid)
+    rigid: list[Any] = list(tree.inertial_parameters)
     for i in reversed(range(len(rigid))):
         if tree.parent[i] >= 0:
             rigid[tree.parent[i]] = rigid[tree.parent[i]] + to_parent(rigid[i], placements[i])
@@ -43,14 +44,14 @@ def composites(tree: Tree, placements: Sequence[Placement]) -> list[Any]:
 
 def composite_mass_matrix(tree: Tree, q: Any) -> Any:
     """M without armature, shape (n, n)."""
-    placements = place(tree, q)
+    placements = joint_transforms(tree, q)
     total: list[list[Any]] = [[0.0] * tree.n for _ in range(tree.n)]
     for i, rigid in enumerate(composites(tree, placements)):
         axis = tree.axis[i]
         if tree.prismatic[i]:
             force, torque = rigid[6] * axis, cross(rigid[7:10], axis)
         else:
-            force, torque = cross(axis, rigid[7:10]), tensor(rigid) @ axis
+            force, torque = cross(axis, rigid[7:10]), inertia_tensor(rigid) @ axis
         body = i
         while True:
             _add(total, tree, i, body,

@@ -4,38 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from robodyn_ros.description import Array
-from robodyn_ros.dynamics.catalogue import Catalogue, Points
-from robodyn_ros.dynamics.normal_equations import NormalEquations, accumulate
+from robodyn_ros.dynamics.link_functions import LinkFunctions
+from robodyn_ros.dynamics.loops import Cut
 from robodyn_ros.dynamics.operational_space import OperationalSpace, operational_space
-from robodyn_ros.errors import ShapeError, UnknownNameError, ValueRangeError
-from robodyn_ros.kernels import Kernel, KernelSpec
+from robodyn_ros.dynamics.parameter_functions import ParameterFunctions
+from robodyn_ros.dynamics.quantities import Energy, FullMotion, Terms
+from robodyn_ros.errors import UnknownNameError
 from robodyn_ros.kernels.kernel import check_array
 from robodyn_ros.model import Model
+from robodyn_ros.spatial import Array
 
 
-class Terms(NamedTuple):
-    """M (n, n), C qd (n,), g (n,) and friction (n,) at one state, or with N in front."""
-
-    mass_matrix: Array
-    coriolis: Array
-    gravity: Array
-    friction: Array
-
-
-class Energy(NamedTuple):
-    """Kinetic and potential energy, J."""
-
-    kinetic: Any
-    potential: Any
-
-
-class Dynamics:
+class Dynamics(LinkFunctions, ParameterFunctions):
     """The equations of motion ``M qdd + C qd + g + friction = tau + J' F_ext`` of one robot.
 
     Every method takes one state, arrays of shape (n,), or a batch, shape (N, n), and answers in
@@ -56,26 +41,39 @@ class Dynamics:
     -----
     Joint order is ``model.joint_names``. Units: rad, m, s, N m, N. Wrong shapes raise
     `ShapeError`, unknown links `UnknownNameError`.
+
+    The keyword ``near`` of some methods is for robots with closed loops, see `RobotDynamics`; it
+    is accepted here so that callers need not tell the two apart, and has no effect.
     """
 
-    def __init__(self, model: Model, *, friction_width: float = 0.0, threads: int = 1):
-        if not (np.isfinite(friction_width) and friction_width >= 0):
-            raise ValueRangeError('friction_width', friction_width, 'a finite number >= 0')
-        if threads < 1:
-            raise ValueRangeError('threads', threads, 'at least 1')
-        self.model, self.joints = model, model.joints
-        self.friction_width = friction_width
-        self.threads = threads
-        self.catalogue = Catalogue(model, friction_width)
-        self._kernels: dict[Any, Kernel] = {}
+    @property
+    def n(self) -> int:
+        """Number of joints that move on their own."""
+        return self.model.n
 
-    def __repr__(self) -> str:
-        """Name and joints."""
-        return f'<Dynamics of {self.model!r}>'
+    @property
+    def joint_names(self) -> tuple[str, ...]:
+        """Names of these joints, in the order of all arrays."""
+        return self.model.joint_names
+
+    @property
+    def dependent_names(self) -> tuple[str, ...]:
+        """Names of joints that follow from others by closed loops: none."""
+        return ()
+
+    @property
+    def cuts(self) -> tuple[Cut, ...]:
+        """Where closed loops are held together: nowhere, see `ClosedLoopDynamics`."""
+        return ()
+
+    @property
+    def home(self) -> Array:
+        """A pose of all joints in which the robot is assembled, shape (n,): zero."""
+        return np.zeros(self.n)
 
     @property
     def tree(self) -> Dynamics:
-        """The robot with its loops cut open: itself, see `ClosedLoopDynamics`."""
+        """The dynamics of the robot with its loops cut open: itself, as there are none."""
         return self
 
     def with_model(self, model: Model, *, friction_width: float | None = None) -> Dynamics:
@@ -83,14 +81,14 @@ class Dynamics:
         width = self.friction_width if friction_width is None else friction_width
         return Dynamics(model, friction_width=width, threads=self.threads)
 
-    def kernel(self, name: str) -> Kernel:
-        """Return the kernel of a term, for callers that want its address or operation count."""
-        if name not in self._kernels:
-            self._kernels[name] = Kernel(self.catalogue.spec(name), self.threads)
-        return self._kernels[name]
-
     def warm_up(self, *names: str) -> None:
-        """Compile the single-state kernels of these methods now, not at their first call."""
+        """Compile the single-state kernels of these methods now, not at their first call.
+
+        Raises
+        ------
+        UnknownNameError
+            There is no such method.
+        """
         for name in names:
             self.kernel(name).single  # noqa: B018
 
@@ -127,7 +125,8 @@ class Dynamics:
     # the equations of motion ------------------------------------------------------------------
 
     def inverse_dynamics(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike,
-                         f_ext: Mapping[str, ArrayLike] | None = None) -> Array:
+                         f_ext: Mapping[str, ArrayLike] | None = None, *,
+                         near: ArrayLike | None = None) -> Array:
         """Generalised forces of a motion: ``tau = M qdd + C qd + g + friction - sum J' F``.
 
         Luh-Walker-Paul recursion (Velagić 4.89-4.96, Kolyubin 3.3-3.8).
@@ -148,33 +147,35 @@ class Dynamics:
         tau = self._inverse_dynamics(q, qd, qdd)
         return tau if f_ext is None else tau - self._external(q, f_ext)
 
-    def gravity(self, q: ArrayLike) -> Array:
+    def gravity(self, q: ArrayLike, *, near: ArrayLike | None = None) -> Array:
         """g(q), shape of q, N m or N: what holds the robot still (Velagić 4.42)."""
         return self._gravity(q)
 
-    def coriolis(self, q: ArrayLike, qd: ArrayLike) -> Array:
+    def coriolis(self, q: ArrayLike, qd: ArrayLike, *, near: ArrayLike | None = None) -> Array:
         """C(q, qd) qd, shape of q, N m or N: Coriolis, centrifugal, gyroscopic; no gravity."""
         return self._coriolis(q, qd)
 
-    def coriolis_matrix(self, q: ArrayLike, qd: ArrayLike) -> Array:
+    def coriolis_matrix(self, q: ArrayLike, qd: ArrayLike, *,
+                        near: ArrayLike | None = None) -> Array:
         """C(q, qd), shape (n, n) or (N, n, n), of Christoffel symbols of the first kind.
 
         The choice that makes ``dM/dt - 2 C`` skew (Kolyubin 2.30, 4.3; Velagić 4.48-4.53).
         """
         return self.kernel('coriolis_matrix').single(q, qd)  # type: ignore[no-any-return]
 
-    def mass_matrix(self, q: ArrayLike) -> Array:
+    def mass_matrix(self, q: ArrayLike, *, near: ArrayLike | None = None) -> Array:
         """M(q), shape (n, n) or (N, n, n), rotors included (Kolyubin 2.27, Velagić 4.34)."""
         return self._mass_matrix(q)
 
-    def friction(self, qd: ArrayLike, q: ArrayLike | None = None) -> Array:
+    def friction(self, qd: ArrayLike, q: ArrayLike | None = None, *,
+                 near: ArrayLike | None = None) -> Array:
         """Friction of links and motors, shape of qd, N m or N (Kolyubin 5.7-5.8).
 
-        It does not depend on the pose q, that of `ClosedLoopDynamics` does.
+        It does not depend on the pose q; that of `ClosedLoopDynamics` does.
         """
         return self._friction(qd)
 
-    def terms(self, q: ArrayLike, qd: ArrayLike) -> Terms:
+    def terms(self, q: ArrayLike, qd: ArrayLike, *, near: ArrayLike | None = None) -> Terms:
         """M, C qd, g and friction from one kernel."""
         flat = self._terms(q, qd)
         n = self.model.n
@@ -184,13 +185,14 @@ class Dynamics:
                      flat[..., :n], flat[..., 2 * n:3 * n])
 
     def forward_dynamics(self, q: ArrayLike, qd: ArrayLike, tau: ArrayLike,
-                         f_ext: Mapping[str, ArrayLike] | None = None) -> Array:
+                         f_ext: Mapping[str, ArrayLike] | None = None, *,
+                         near: ArrayLike | None = None) -> Array:
         """Accelerations, shape of q: ``M qdd = tau + sum J' F - C qd - g - friction``.
 
         Parameters as in `inverse_dynamics`; ``tau`` in N m or N.
         """
         if f_ext is not None:
-            tau = np.asarray(tau, np.float64) + self._external(q, f_ext)
+            tau = check_array(tau, self.n, 'tau') + self._external(q, f_ext)
         return self._forward_dynamics(q, qd, tau)
 
     def _external(self, q: ArrayLike, f_ext: Mapping[str, ArrayLike]) -> Array:
@@ -200,7 +202,7 @@ class Dynamics:
             total = total + np.einsum('...ij,...i->...j', self.jacobian(q, link), forces)
         return np.asarray(total, np.float64)
 
-    def energy(self, q: ArrayLike, qd: ArrayLike) -> Energy:
+    def energy(self, q: ArrayLike, qd: ArrayLike, *, near: ArrayLike | None = None) -> Energy:
         """Kinetic and potential energy, J, each a float or shape (N,).
 
         Potential energy is of the moving bodies, zero where their mass is at the root's origin.
@@ -222,7 +224,7 @@ class Dynamics:
         f : ndarray, shape (2n,) or (N, 2n)
         g : ndarray, shape (2n, n) or (N, 2n, n)
         """
-        q, qd = np.asarray(q, np.float64), np.asarray(qd, np.float64)
+        q, qd = check_array(q, self.n, 'q'), check_array(qd, self.n, 'qd')
         drift = self.forward_dynamics(q, qd, np.zeros_like(q))
         inverse = np.linalg.inv(self.mass_matrix(q))
         if q.ndim < drift.ndim:
@@ -230,29 +232,40 @@ class Dynamics:
         return (np.concatenate([np.broadcast_to(qd, drift.shape), drift], axis=-1),
                 np.concatenate([np.zeros_like(inverse), inverse], axis=-2))
 
-    # links ------------------------------------------------------------------------------------
+    # what closed loops add: nothing follows from the joints but themselves ----------------------
 
-    def _link_kernel(self, kind: str, link: str) -> Kernel:
-        key = (kind, link)
-        if key not in self._kernels:
-            spec = getattr(self.catalogue, f'{kind}_spec')(link)
-            self._kernels[key] = Kernel(spec, self.threads)
-        return self._kernels[key]
+    def positions(self, q: ArrayLike, *, near: ArrayLike | None = None) -> Array:
+        """Positions of all joints, shape of q: those that are given, rad or m."""
+        return check_array(q, self.n, 'q')
 
-    def pose(self, q: ArrayLike, link: str) -> Array:
-        """Homogeneous transform, shape (4, 4) or (N, 4, 4), of a link frame in the root frame."""
-        return self._link_kernel('pose', link).single(q)  # type: ignore[no-any-return]
+    def reachable(self, q: ArrayLike) -> NDArray[np.bool_]:
+        """In which poses, shape (N, n), the robot can be assembled: all that are finite; (N,)."""
+        finite: NDArray[np.bool_] = np.isfinite(np.atleast_2d(check_array(q, self.n, 'q')))
+        return np.asarray(finite.all(axis=1))
 
-    def jacobian(self, q: ArrayLike, link: str) -> Array:
-        """Jacobian of a link, shape (6, n) or (N, 6, n).
+    def motion(self, q: ArrayLike, qd: ArrayLike, *,
+               near: ArrayLike | None = None) -> FullMotion:
+        """Motion of all joints, see `FullMotion`: the matrix is the identity, the drift zero."""
+        q, qd = check_array(q, self.n, 'q'), check_array(qd, self.n, 'qd')
+        return FullMotion(q, qd, np.broadcast_to(np.eye(self.n), (*q.shape, self.n)),
+                          np.zeros_like(q))
 
-        Rows: velocity of the link frame's origin (m/s), angular velocity (rad/s); root axes.
-        """
-        return self._link_kernel('jacobian', link).single(q)  # type: ignore[no-any-return]
+    def velocities(self, q: ArrayLike, qd: ArrayLike, *,
+                   near: ArrayLike | None = None) -> Array:
+        """Velocities of all joints, shape of q: those that are given."""
+        return check_array(qd, self.n, 'qd')
 
-    def jacobian_dot_qd(self, q: ArrayLike, qd: ArrayLike, link: str) -> Array:
-        """``dJ/dt qd`` of a link, shape (6,) or (N, 6), m/s^2 and rad/s^2; root axes."""
-        return self._link_kernel('drift', link).single(q, qd)  # type: ignore[no-any-return]
+    def singularity(self, q: ArrayLike, *, near: ArrayLike | None = None) -> Any:
+        """How far closed loops are from a singularity: 1, as far as can be, or N times 1."""
+        q = check_array(q, self.n, 'q')
+        return 1.0 if q.ndim == 1 else np.ones(len(q))
+
+    def constraint_forces(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, *,
+                          near: ArrayLike | None = None) -> Array:
+        """Force and moment at each cut of a closed loop, shape (0, 6) or (N, 0, 6)."""
+        return np.zeros((*check_array(q, self.n, 'q').shape[:-1], 0, 6))
+
+    # operational space --------------------------------------------------------------------------
 
     def operational_space(self, q: ArrayLike, qd: ArrayLike, link: str,
                           axes: Sequence[int] = (0, 1, 2, 3, 4, 5)) -> OperationalSpace:
@@ -313,109 +326,11 @@ class Dynamics:
             rows.append(wrench)
         return np.stack(rows, axis=-2)
 
-    def base_wrench(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike) -> Array:
+    def base_wrench(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, *,
+                    near: ArrayLike | None = None) -> Array:
         """Force (N) and moment (N m) that the robot exerts on its mounting, shape (6,) or (N, 6).
 
         In the root frame, about its origin; the root link's own weight included. This is the
         "shaking" force and moment of Kolyubin 1.3.
         """
         return -self.kernel('wrenches').single(q, qd, qdd)[..., -1, :]
-
-    # parameters ---------------------------------------------------------------------------------
-
-    def regressor(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike,
-                  columns: Sequence[int] | None = None) -> Array:
-        """Y of ``inverse_dynamics = Y @ model.standard_parameters`` (Kolyubin 5.4-5.9).
-
-        Parameters
-        ----------
-        q, qd, qdd : array-like, shape (n,) or (N, n)
-            Motion.
-        columns : sequence of int, optional
-            Which of ``model.parameter_names``; default: all 17 of each joint.
-
-        Returns
-        -------
-        ndarray, shape (n, p) or (N, n, p)
-        """
-        return self.regressor_kernel(columns).single(  # type: ignore[no-any-return]
-            q, qd, qdd)
-
-    def regressor_kernel(self, columns: Sequence[int] | None = None) -> Kernel:
-        """Return the kernel of `regressor`."""
-        count = len(self.model.parameter_names)
-        chosen = tuple(range(count)) if columns is None else tuple(int(c) for c in columns)
-        if not chosen or not all(0 <= c < count for c in chosen):
-            raise ShapeError('columns', f'{list(chosen)[:10]}', f'numbers from 0 to {count - 1}')
-        key = ('regressor', chosen)
-        if key not in self._kernels:
-            self._kernels[key] = Kernel(self.catalogue.regressor_spec(chosen), self.threads)
-        return self._kernels[key]
-
-    def regressor_pullback(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike,
-                           cotangent: ArrayLike, columns: Sequence[int]) -> Array:
-        """Gradient of ``sum(cotangent * regressor)`` by the motion, at a constant cotangent.
-
-        Parameters
-        ----------
-        q, qd, qdd : array-like, shape (n,) or (N, n)
-            Motion.
-        cotangent : array-like, shape (n, p) or (N, n, p)
-            Of the regressor's chosen columns.
-        columns : sequence of int
-            Which of ``model.parameter_names``.
-
-        Returns
-        -------
-        ndarray, shape (3, n) or (N, 3, n)
-            By q, qd and qdd; the derivative of Coulomb's sign counts as 0.
-        """
-        chosen = tuple(int(c) for c in columns)
-        kernel = self._kernel_of(('regressor pullback', chosen),
-                                 lambda: self.catalogue.regressor_pullback_spec(chosen))
-        g = np.asarray(cotangent, np.float64)
-        return np.asarray(kernel.general(q, qd, qdd, g.reshape(*g.shape[:-2], -1)))
-
-    def inverse_dynamics_pullback(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike,
-                                  cotangent: ArrayLike) -> Array:
-        """Gradient of ``cotangent . inverse_dynamics`` by q, qd and qdd; (3, n) or (N, 3, n)."""
-        kernel = self._kernel_of('inverse dynamics pullback',
-                                 self.catalogue.inverse_dynamics_pullback_spec)
-        return np.asarray(kernel.general(q, qd, qdd, cotangent))
-
-    def points(self, q: ArrayLike, points: Points) -> Array:
-        """Positions of points fixed to links, in the root frame; (k, 3) or (N, k, 3), m."""
-        kernel = self._kernel_of(('points', points), lambda: self.catalogue.points_spec(points))
-        return np.asarray(kernel.general(q))
-
-    def points_pullback(self, q: ArrayLike, cotangent: ArrayLike, points: Points) -> Array:
-        """Gradient of ``sum(cotangent * points)`` by q; shape (n,) or (N, n)."""
-        kernel = self._kernel_of(('points pullback', points),
-                                 lambda: self.catalogue.points_pullback_spec(points))
-        g = np.asarray(cotangent, np.float64)
-        return np.asarray(kernel.general(q, g.reshape(*g.shape[:-2], -1)))
-
-    def _kernel_of(self, key: Any, make: Callable[[], KernelSpec]) -> Kernel:
-        if key not in self._kernels:
-            self._kernels[key] = Kernel(make(), self.threads)
-        return self._kernels[key]
-
-    def normal_equations(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, tau: ArrayLike, *,
-                         columns: Sequence[int] | None = None,
-                         weights: ArrayLike | None = None) -> NormalEquations:
-        """W'W and W'tau of ``tau = W chi`` over a batch, without storing W (Kolyubin 5.22).
-
-        Parameters
-        ----------
-        q, qd, qdd, tau : array-like, shape (N, n)
-            Motion and torque.
-        columns : sequence of int, optional
-            Which of ``model.parameter_names``; default: all.
-        weights : array-like, shape (n,), optional
-            Factor of each joint's rows; default: 1.
-        """
-        n = self.model.n
-        q, qd, qdd, tau = (np.atleast_2d(check_array(values, n, name)) for name, values in (
-            ('q', q), ('qd', qd), ('qdd', qdd), ('tau', tau)))
-        factor = np.ones(n) if weights is None else np.asarray(weights, np.float64)
-        return accumulate(self.regressor_kernel(columns), q, qd, qdd, tau, factor)

@@ -11,23 +11,26 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import scipy.linalg
 from numpy.typing import ArrayLike
 
-from robodyn_ros.description import Array
 from robodyn_ros.dynamics.dynamics import Dynamics
 from robodyn_ros.errors import ShapeError, ValueRangeError
-from robodyn_ros.model import Model
+from robodyn_ros.model import MOTOR_FRICTION, PARAMETER_NAMES, ROTOR, Model
+from robodyn_ros.numerics import real_numbers
+from robodyn_ros.packages import package
+from robodyn_ros.spatial import Array
 
-_NODES = 9  # of the polynomial through the gears' torque
-_SETTLING = 50  # iterations until the links rest
-_WINDOW = 0.02  # s to either side of the state, in which it is taken
+_NODES = 9  # samples of the gears' torque, through which a polynomial in time is laid
+_WINDOW = 0.02  # s to either side of the state, in which they are taken
+_SETTLING = 50  # iterations in which the links' deflection under gravity must converge
+_SETTLED = 1e-12  # rad, change of the deflection in the last iteration
+_SETTLED_ROUGHLY = 1e-6  # rad, accepted where it converges slowly
 
 
 class ElasticTorque(NamedTuple):
     """Motor torque and motion that a link motion needs; shape (n,) each.
 
-    N m; motor positions behind the gear in rad, and per s, s^2.
+    Torque in N m; motor positions behind the gear in rad, and their derivatives in rad/s, rad/s^2.
     """
 
     torque: Array
@@ -42,9 +45,10 @@ class FlexibleDynamics:
     Parameters
     ----------
     model : Model
-        With `Model.stiffness` finite and `Model.armature` above 0 where a joint is elastic.
+        The robot; a joint is elastic where `Model.stiffness` is finite, and its `Model.armature`
+        is above 0 then.
     friction_width : float
-        As of `Dynamics`.
+        Width of the smooth sign of Coulomb friction, see `Dynamics`.
 
     Raises
     ------
@@ -69,23 +73,24 @@ class FlexibleDynamics:
         if not (self.motor_inertia > 0).all():
             joint = model.joint_names[self.elastic[int(np.argmin(self.motor_inertia))]]
             raise ValueRangeError(f'rotor inertia of {joint}', 0.0,
-                                  'above 0: it is elastic, and its motor moves on its own')
-        chi = model.standard_parameters.reshape(-1, 17).copy()
+                                  'above 0: the motor of an elastic joint moves on its own')
+        chi = model.standard_parameters.reshape(-1, len(PARAMETER_NAMES)).copy()
         bodies = np.array(order)[self.elastic]
-        self._motor_friction = chi[bodies, 14:17].copy()
+        self._motor_friction = chi[bodies][:, MOTOR_FRICTION]
         self._width = friction_width
-        chi[bodies, 13:17] = 0.0
+        for parameter in (ROTOR, *MOTOR_FRICTION):
+            chi[bodies, parameter] = 0.0
         self.links = Dynamics(model.with_standard_parameters(chi.ravel()),
                               friction_width=friction_width)
 
     @property
     def n(self) -> int:
-        """Joints."""
+        """Number of joints."""
         return self.model.n
 
     def inverse_dynamics(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, qddd: ArrayLike,
                          qdddd: ArrayLike) -> ElasticTorque:
-        """Return what the motors must do for a link motion.
+        """Return the motors' torque and motion that a motion of the links needs.
 
         Parameters
         ----------
@@ -118,9 +123,10 @@ class FlexibleDynamics:
         Parameters
         ----------
         q, qd, theta, theta_d : array-like, shape (n,)
-            Positions and velocities of links and motors; of rigid joints the links' count.
+            Positions and velocities of links and motors; those of a rigid joint's motor are not
+            used.
         torque : array-like, shape (n,)
-            Of the motors, N m or N.
+            Torques of the motors, N m or N.
         """
         q_, qd_, theta_, theta_d_, tau = (self._array(name, x) for name, x in zip(
             ('q', 'qd', 'theta', 'theta_d', 'torque'), (q, qd, theta, theta_d, torque),
@@ -135,14 +141,14 @@ class FlexibleDynamics:
         return qdd, theta_dd
 
     def deflection(self, q: ArrayLike) -> Array:
-        """Return how far the motors must lead to hold the links at rest; theta - q, shape (n,)."""
+        """Return ``theta - q``, shape (n,), for which the springs hold the links at rest at q."""
         result = np.zeros(self.n)
         gravity = self.links.gravity(self._array('q', q))
         result[self.elastic] = gravity[self.elastic] / self.stiffness
         return result
 
     def links_at_rest(self, theta: ArrayLike) -> Array:
-        """Return where the links rest when the motors are held at theta, shape (n,).
+        """Return the link positions, shape (n,), at rest while the motors are held at theta.
 
         Raises
         ------
@@ -153,9 +159,9 @@ class FlexibleDynamics:
         q = held
         for _ in range(_SETTLING):
             before, q = q, held - self.deflection(q)
-            if np.abs(q - before).max() < 1e-12:
+            if np.abs(q - before).max() < _SETTLED:
                 return q
-        if np.abs(q - before).max() < 1e-6:
+        if np.abs(q - before).max() < _SETTLED_ROUGHLY:
             return q
         raise ValueRangeError('stiffness', self.stiffness.tolist(),
                               'springs that hold the links against gravity')
@@ -168,17 +174,19 @@ class FlexibleDynamics:
         q : array-like, shape (n,)
             Pose of the links.
         motors_locked : bool
-            The motors are held, as by stiff position control; else nothing holds them, and there
-            is a frequency of about 0 for every motor. What gravity makes unstable counts as 0.
+            Whether the motors are held, as by stiff position control; otherwise they move freely,
+            and there is a frequency of about 0 for every motor. A mode that gravity makes
+            unstable counts as 0.
         """
         q_, e = self._array('q', q), self.elastic
+        eigh = package('scipy.linalg').eigh
         mass = self.links.mass_matrix(q_)
         stiffness = self._gravity_stiffness(q_)
         stiffness[e, e] += self.stiffness
         if motors_locked:
             free = e  # rigid joints are held as well
-            squares = scipy.linalg.eigh(stiffness[np.ix_(free, free)],
-                                        mass[np.ix_(free, free)], eigvals_only=True)
+            squares = eigh(stiffness[np.ix_(free, free)], mass[np.ix_(free, free)],
+                           eigvals_only=True)
         else:
             size = self.n + len(e)
             m, k = np.zeros((size, size)), np.zeros((size, size))
@@ -186,11 +194,11 @@ class FlexibleDynamics:
             motors = np.arange(self.n, size)
             m[motors, motors], k[motors, motors] = self.motor_inertia, self.stiffness
             k[e, motors] = k[motors, e] = -self.stiffness
-            squares = scipy.linalg.eigh(k, m, eigvals_only=True)
+            squares = eigh(k, m, eigvals_only=True)
         return np.sqrt(np.maximum(squares, 0.0)) / (2 * np.pi)
 
     def _gravity_stiffness(self, q: Array) -> Array:
-        """Derivative of gravity by the positions, symmetric, shape (n, n)."""
+        """Derivative of gravity with respect to the positions, symmetric, shape (n, n)."""
         zero, rows = np.zeros_like(q), []
         for i in range(self.n):
             pulled = self.links.inverse_dynamics_pullback(
@@ -217,7 +225,9 @@ class FlexibleDynamics:
         return viscous * speed + coulomb * sign + offset
 
     def _array(self, name: str, values: ArrayLike) -> Array:
-        array = np.asarray(values, np.float64)
+        array = real_numbers(name, values)
         if array.shape != (self.n,):
             raise ShapeError(name, f'shape {array.shape}', f'({self.n},)')
+        if not np.isfinite(array).all():
+            raise ValueRangeError(name, array.tolist(), 'finite numbers')
         return array

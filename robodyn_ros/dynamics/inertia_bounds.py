@@ -6,23 +6,23 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from robodyn_ros.description import Array
 from robodyn_ros.dynamics.dynamics import Dynamics
 from robodyn_ros.model import Model
+from robodyn_ros.spatial import Array
 
 
 @dataclass(frozen=True)
 class InertiaBounds:
-    """``lambda_min E <= M(q) <= lambda_max E`` over the joint range, as found by a search.
+    """``lambda_min E <= M(q) <= lambda_max E`` over the joint range, found by a search.
 
     Attributes
     ----------
     lambda_min, lambda_max : float
         kg m^2 (kg for prismatic joints).
     q_min, q_max : ndarray, shape (n,)
-        Where they were found.
+        Poses in which they were found.
     evaluations : int
-        How many mass matrices were looked at.
+        Number of mass matrices evaluated.
     """
 
     lambda_min: float
@@ -46,22 +46,22 @@ def inertia_bounds(model: Model, samples: int = 4096, refinements: int = 12,
     samples, refinements : int
         Poses of the first search, and rounds of the second (a tenth of the poses each).
     seed : int
-        Of the random numbers.
+        Seed of the random numbers.
     """
     dynamics = Dynamics(model)
     rng = np.random.default_rng(seed)
     reach = np.array([1.0 if model.prismatic[model.body_joints.index(name)] else np.pi
                       for name in model.joint_names])
-    lower = np.where(np.isfinite(model.lower), model.lower, -reach)
-    upper = np.where(np.isfinite(model.upper), model.upper, reach)
-    poses = rng.uniform(lower, upper, (samples, model.n))
+    lower, upper = model.joints.position_range(reach)
+    poses = model.joints.sample_poses(rng, samples, reach)
     found = []
-    evaluations = 0
+    evaluations = samples
+    eigenvalues = np.linalg.eigvalsh(dynamics.mass_matrix(poses))
     for sign, which in ((1.0, 0), (-1.0, -1)):
         def cost(q: Array, sign: float = sign, which: int = which) -> Array:
             return np.float64(sign) * np.linalg.eigvalsh(dynamics.mass_matrix(q))[:, which]
 
-        values = cost(poses)
+        values = sign * eigenvalues[:, which]
         best, value = poses[values.argmin()], values.min()
         spread = (upper - lower) / 4
         for _ in range(refinements):
@@ -72,6 +72,5 @@ def inertia_bounds(model: Model, samples: int = 4096, refinements: int = 12,
             if values.min() < value:
                 best, value = tries[values.argmin()], values.min()
             spread = spread * 0.6
-        evaluations += samples
         found.append((sign * float(value), best))
     return InertiaBounds(found[0][0], found[1][0], found[0][1], found[1][1], evaluations)

@@ -6,15 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from robodyn_ros.dynamics.newton_euler import move
-from robodyn_ros.dynamics.tree import Tree, cross, place
+from robodyn_ros.dynamics.newton_euler import forward_pass
+from robodyn_ros.dynamics.tree import Tree, cross, joint_transforms
 from robodyn_ros.model import LinkFrame
 
 
 def body_poses(tree: Tree, q: Any) -> list[tuple[Any, Any]]:
     """Rotation (3, 3) and origin (3,) of every body in the root frame."""
     poses: list[tuple[Any, Any]] = []
-    for i, placement in enumerate(place(tree, q)):
+    for i, placement in enumerate(joint_transforms(tree, q)):
         rotation, origin = poses[tree.parent[i]] if tree.parent[i] >= 0 else (
             np.eye(3), np.zeros(3))
         poses.append((rotation @ placement.rotation,
@@ -55,7 +55,8 @@ def link_drift(tree: Tree, frame: LinkFrame, q: Any, qd: Any) -> Any:
     """``dJ/dt qd`` of a link, shape (6,): its acceleration where qdd = 0."""
     if frame.body < 0:
         return np.zeros(6)
-    motions = list(move(tree, place(tree, q), qd, qd, np.zeros(tree.n), np.zeros(3)))
+    motions = list(forward_pass(tree, joint_transforms(tree, q), qd, qd, np.zeros(tree.n),
+                                np.zeros(3)))
     motion = motions[frame.body]
     rotation, _ = body_poses(tree, q)[frame.body]
     return np.array([*(rotation @ (motion.linear + motion.field @ frame.translation)),
@@ -63,8 +64,9 @@ def link_drift(tree: Tree, frame: LinkFrame, q: Any, qd: Any) -> Any:
 
 
 def potential_energy(tree: Tree, q: Any) -> Any:
-    """``-sum (m p + R h) . g`` of the moving bodies, J; zero with all mass at the root."""
+    """``-sum (m p + R h) . g`` of the moving bodies, J; zero where all mass is at the origin."""
     total: Any = 0.0
-    for (rotation, origin), rigid in zip(body_poses(tree, q), tree.rigid, strict=True):
-        total = total - (rigid[6] * origin + rotation @ np.asarray(rigid[7:10])) @ tree.gravity
+    for (rotation, origin), body in zip(body_poses(tree, q), tree.inertial_parameters,
+                                        strict=True):
+        total = total - (body[6] * origin + rotation @ np.asarray(body[7:10])) @ tree.gravity
     return total

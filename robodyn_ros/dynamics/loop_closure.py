@@ -19,16 +19,17 @@ Pairs = tuple[tuple[tuple[str, tuple[float, ...]], tuple[str, tuple[float, ...]]
 class LoopClosure:
     """The functions of one tree with some pairs of points held together.
 
-    Dependent joints are solved for by normal equations: pairs may bind more than they need to.
+    Dependent joints are solved for by least squares, since pairs may hold more directions together
+    than are independent.
 
     Parameters
     ----------
     catalogue : Catalogue
-        Of the tree.
+        Functions of the tree.
     pairs : tuple
         Pairs of (link, point in its frame) that coincide.
     free, bound : sequence of int
-        Places of the independent and of the dependent joints.
+        Indices of the independent and of the dependent joints.
     """
 
     def __init__(self, catalogue: Catalogue, pairs: Pairs, free: Sequence[int],
@@ -53,9 +54,9 @@ class LoopClosure:
         return Kernel(KernelSpec(key, arguments, sizes, shape, function))
 
     def table(self, q: Any, qd: Any) -> Any:
-        """Of each pair: the gap, its derivative by q, and its second one while qdd = 0.
+        """Gap of each pair, its derivative by q, and its second time derivative where qdd = 0.
 
-        The gap is first minus second point, root axes.
+        The gap is the first point minus the second, in root axes; shape (3 pairs, b + 2).
         """
         return np.concatenate([
             self._point(*first, q, qd) - self._point(*second, q, qd)

@@ -8,14 +8,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import yaml
 
-from robodyn_ros.description import Array
+from robodyn_ros.description.section import Section
+from robodyn_ros.description.xml import MAX_BYTES
 from robodyn_ros.errors import DescriptionError
+from robodyn_ros.files import check_regular
+from robodyn_ros.spatial import Array
 
-APART = 0.1  # m between the points by which axes or frames are held together
+APART = 0.1  # m between the points by which axes or frames are held together; any length serves
 KEYS = ('independent', 'cuts', 'mjcf', 'start')
 CUT_KEYS = ('links', 'points', 'axes', 'frames')
+VALID = "'independent' with joints, 'cuts' with 'links' and 'points', or 'mjcf'"
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,7 +30,7 @@ class Cut:
     links : tuple of str
         The two links.
     points : ndarray, shape (k, 2, 3)
-        k pairs, one point in each link's frame, m; forces are told about the first.
+        k pairs, one point in each link's frame, m; moments are about the first.
     """
 
     links: tuple[str, str]
@@ -53,7 +56,7 @@ class Loops:
 
 
 def read_loops(source: str | Path | Mapping[str, Any]) -> Loops:
-    """Read them.
+    """Read cuts and independent joints from YAML.
 
     ```yaml
     independent: [joint1, joint2]
@@ -71,27 +74,22 @@ def read_loops(source: str | Path | Mapping[str, Any]) -> Loops:
     Raises
     ------
     DescriptionError
-        It cannot be read, or says something else.
+        The source cannot be read, has unknown keys, or defines no cut or independent joint.
     """
-    label = 'loops' if isinstance(source, Mapping) else str(source)
-    try:
-        content = source if isinstance(source, Mapping) else yaml.safe_load(
-            Path(source).expanduser().read_text(encoding='utf-8'))
-        if not isinstance(content, Mapping):
-            raise TypeError('no mapping')
-        _only(content, KEYS)
-        cuts = tuple(_cut(entry) for entry in content.get('cuts', ()))
-        if 'mjcf' in content:
-            folder = Path() if isinstance(source, Mapping) else Path(source).expanduser().parent
-            cuts += connects_of(folder / str(content['mjcf']))
-        if not cuts:
-            raise ValueError('no cut')
-        start = {str(name): float(value) for name, value in content.get('start', {}).items()}
-        return Loops(cuts, tuple(str(name) for name in content['independent']), start)
-    except (OSError, yaml.YAMLError, KeyError, TypeError, ValueError, AttributeError) as error:
-        raise DescriptionError(f'says no loops: {type(error).__name__}: {error}', element=label,
-                               valid="'independent' with joints, 'cuts' with 'links' "
-                               "and 'points', or 'mjcf'") from None
+    content = Section.read(source, 'loops', KEYS, valid=VALID)
+    cuts = tuple(_cut(entry) for entry in content.sections('cuts', CUT_KEYS))
+    if 'mjcf' in content:
+        folder = Path() if isinstance(source, Mapping) else Path(source).expanduser().parent
+        cuts += connects_of(folder / content.text('mjcf'))
+    if not cuts:
+        raise DescriptionError('defines no closed loop: there is no cut', element=content.where,
+                               valid=VALID)
+    start = content.section('start')
+    independent = content.names('independent')
+    if not independent:
+        raise DescriptionError("defines no closed loop: 'independent' names no joint",
+                               element=content.where, valid=VALID)
+    return Loops(cuts, independent, {name: start.number(name) for name in start})
 
 
 def connects_of(path: Path) -> tuple[Cut, ...]:
@@ -99,50 +97,47 @@ def connects_of(path: Path) -> tuple[Cut, ...]:
 
     Raises
     ------
-    ValueError
-        It cannot be read, or holds bodies together in another way.
+    DescriptionError
+        It cannot be read, or holds bodies together in another way; MuJoCo is not installed.
     """
-    import mujoco
+    path = check_regular(path, MAX_BYTES)
+    try:
+        import mujoco
 
-    model = mujoco.MjModel.from_xml_path(str(path))
+        model = mujoco.MjModel.from_xml_path(str(path))
+    except ImportError:
+        raise DescriptionError('is read by MuJoCo, which is not installed', element=str(path),
+                               valid='pip install mujoco, or cuts in the YAML') from None
+    except (OSError, ValueError) as error:
+        raise DescriptionError(f'cannot be read: {str(error)[:200]}', element=str(path),
+                               valid='a MuJoCo model') from None
     cuts = []
     for k in range(model.neq):
         kind = mujoco.mjtEq(model.eq_type[k])
         if kind == mujoco.mjtEq.mjEQ_JOINT:
             continue  # a joint that follows another: URDF's mimic
         if kind != mujoco.mjtEq.mjEQ_CONNECT or model.eq_objtype[k] != mujoco.mjtObj.mjOBJ_BODY:
-            raise ValueError(f'{path} has a constraint {kind.name}; valid: connect of bodies')
+            raise DescriptionError(f'has a constraint {kind.name}', element=str(path),
+                                   valid='constraints of the kind connect, of bodies')
         links = (model.body(model.eq_obj1id[k]).name, model.body(model.eq_obj2id[k]).name)
         cuts.append(Cut(links, model.eq_data[k, :6].reshape(1, 2, 3).copy()))
     return tuple(cuts)
 
 
-def _cut(entry: Mapping[str, Any]) -> Cut:
-    _only(entry, CUT_KEYS)
-    first, second = map(str, entry['links'])
-    points = _pair(entry.get('points', np.zeros((2, 3))), 'points')
-    if entry.get('frames'):
+def _cut(entry: Section) -> Cut:
+    links = entry.names('links')
+    if len(links) != 2:
+        raise entry.fail('links', f'names {len(links)} links', 'two links')
+    points = entry.array('points', (2, 3)) if 'points' in entry else np.zeros((2, 3))
+    if entry.flag('frames'):
         if 'points' in entry or 'axes' in entry:
-            raise ValueError('frames take neither points nor axes')
+            raise entry.fail('frames', 'stands beside points or axes', 'frames alone')
         others = [np.tile(APART * axis, (2, 1)) for axis in np.eye(3)[:2]]
-        return Cut((first, second), np.array([points, *others]))
+        return Cut((links[0], links[1]), np.array([points, *others]))
     if 'axes' not in entry:
-        return Cut((first, second), points[None])
-    axes = _pair(entry['axes'], 'axes')
+        return Cut((links[0], links[1]), points[None])
+    axes = entry.array('axes', (2, 3))
     length = np.linalg.norm(axes, axis=1, keepdims=True)
     if not length.all():
-        raise ValueError('an axis has no length')
-    return Cut((first, second), np.array([points, points + APART * axes / length]))
-
-
-def _pair(values: Any, what: str) -> Array:
-    pair = np.array(values, np.float64)
-    if pair.shape != (2, 3) or not np.isfinite(pair).all():
-        raise ValueError(f'{what} are two vectors')
-    return pair
-
-
-def _only(entry: Mapping[str, Any], keys: tuple[str, ...]) -> None:
-    for key in entry:
-        if key not in keys:
-            raise ValueError(f'unknown key {key!r}')
+        raise entry.fail('axes', 'holds a vector of length 0', 'two directions')
+    return Cut((links[0], links[1]), np.array([points, points + APART * axes / length]))

@@ -23,7 +23,7 @@ from robodyn_ros.dynamics.tree import (
     Vector,
     cross,
     gather,
-    place,
+    joint_transforms,
     sparse_dot,
 )
 
@@ -65,17 +65,17 @@ def _motion(u: Vector, v: Vector, angular: Vector, linear: Vector) -> Motion:
 
 
 def base_motion(gravity: Any) -> Motion:
-    """The root at rest, accelerated upwards in the place of gravity."""
+    """Motion of the root: at rest, with the acceleration -g that stands for gravity."""
     zero = np.zeros(3)
     return _motion(zero, zero, zero, -np.asarray(gravity))
 
 
-def move(tree: Tree, placements: Sequence[Placement], u: Any, v: Any, qdd: Any,
-         gravity: Any) -> Iterator[Motion]:
+def forward_pass(tree: Tree, placements: Sequence[Placement], u: Any, v: Any, qdd: Any,
+                 gravity: Any) -> Iterator[Motion]:
     """Forward pass: the motion of every body (Velagić 4.89-4.92, Kolyubin 3.3-3.5).
 
-    One after the other, so that what is computed of a body can stand beside the step to the next:
-    the steps depend on one another, and a processor needs other work meanwhile.
+    Bodies are yielded one by one, so that a caller can compute the wrench of each before the next
+    step: the steps depend on one another, and the processor overlaps the two.
     """
     motions: list[Motion] = []
     base = base_motion(gravity)
@@ -96,7 +96,7 @@ def move(tree: Tree, placements: Sequence[Placement], u: Any, v: Any, qdd: Any,
         yield motions[-1]
 
 
-def rigid_wrench(rigid: Any, motion: Motion) -> tuple[Vector, Vector]:
+def body_wrench(rigid: Any, motion: Motion) -> tuple[Vector, Vector]:
     """Force and moment about the frame's origin that give a rigid body its motion.
 
     ``F = m a + U h``, ``N = I w' + w x (I w) + h x a``, linear in the 10 parameters
@@ -116,14 +116,15 @@ def rigid_wrench(rigid: Any, motion: Motion) -> tuple[Vector, Vector]:
     return force, torque + cross(moment, motion.linear)
 
 
-def joint_forces(tree: Tree, placements: Sequence[Placement], motions: Iterable[Motion],
-                 gravity: Any) -> tuple[list[tuple[Vector, Vector]], tuple[Vector, Vector]]:
-    """Backward pass: (force, moment) through each joint, on the body, in its frame; the base's.
+def backward_pass(tree: Tree, placements: Sequence[Placement], motions: Iterable[Motion],
+                  gravity: Any) -> tuple[list[tuple[Vector, Vector]], tuple[Vector, Vector]]:
+    """Backward pass: force and moment through each joint on its body, then those on the base.
 
     Velagić 4.93-4.95, Kolyubin 3.6-3.8.
     """
-    wrenches = [rigid_wrench(tree.rigid[i], motion) for i, motion in enumerate(motions)]
-    base = rigid_wrench(tree.base_rigid, base_motion(gravity))
+    wrenches = [body_wrench(parameters, motion)
+                for parameters, motion in zip(tree.inertial_parameters, motions, strict=True)]
+    base = body_wrench(tree.base_inertial_parameters, base_motion(gravity))
     for i in reversed(range(len(wrenches))):
         force, torque = wrenches[i]
         force = placements[i].rotation @ force
@@ -138,8 +139,8 @@ def joint_forces(tree: Tree, placements: Sequence[Placement], motions: Iterable[
 
 def newton_euler(tree: Tree, q: Any, u: Any, v: Any, qdd: Any, gravity: Any) -> Any:
     """Generalised forces, shape (n,), of the bodies and rotors (no friction, no armature)."""
-    placements = place(tree, q)
-    motions = move(tree, placements, u, v, qdd, gravity)
-    wrenches, _ = joint_forces(tree, placements, motions, gravity)
+    placements = joint_transforms(tree, q)
+    motions = forward_pass(tree, placements, u, v, qdd, gravity)
+    wrenches, _ = backward_pass(tree, placements, motions, gravity)
     return gather(tree, [axis @ wrench[0 if prismatic else 1] for axis, prismatic, wrench in zip(
         tree.axis, tree.prismatic, wrenches, strict=True)])

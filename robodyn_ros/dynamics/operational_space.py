@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from robodyn_ros.description import Array
+from robodyn_ros.spatial import Array
 
-# singular values of J M^-1/2 below this part of the largest count as zero
-SINGULAR = 1e-6
+SINGULAR = 1e-6  # singular values of J M^-1/2 below this fraction of the largest count as zero
 
 
 @dataclass(frozen=True)

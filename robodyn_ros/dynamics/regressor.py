@@ -1,7 +1,7 @@
 """The regressor Y of ``tau = Y(q, qd, qdd) chi``: theory section 8.1 (Kolyubin 5.4-5.9).
 
-The torque at joint a that body i's parameters cause is the power of body i's wrench for a unit
-velocity of joint a: joint a's axis, carried down to frame i, times the wrench of a unit parameter.
+The torque that a parameter of body i causes at joint a is the power of body i's wrench for a unit
+velocity of joint a: the twist of frame i for that velocity, times the wrench of a unit parameter.
 """
 
 from __future__ import annotations
@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from robodyn_ros.dynamics.newton_euler import Motion, move, rigid_wrench
-from robodyn_ros.dynamics.tree import Placement, Tree, cross, place, sparse_dot
+from robodyn_ros.dynamics.newton_euler import Motion, body_wrench, forward_pass
+from robodyn_ros.dynamics.tree import Placement, Tree, cross, joint_transforms, sparse_dot
 from robodyn_ros.kernels import smooth_sign
-from robodyn_ros.model import PARAMETER_NAMES, Model
+from robodyn_ros.model import LINK_FRICTION, MOTOR_FRICTION, PARAMETER_NAMES, RIGID, ROTOR, Model
+from robodyn_ros.spatial import inertia_components
 
 STANDARD = len(PARAMETER_NAMES)  # 17 for each body's joint
 
@@ -22,22 +23,23 @@ STANDARD = len(PARAMETER_NAMES)  # 17 for each body's joint
 def standard_regressor(model: Model, tree: Tree, q: Any, qd: Any, qdd: Any, width: float,
                        columns: Sequence[int]) -> Any:
     """Chosen columns of the regressor of `Model.standard_parameters`, shape (n, len(columns))."""
-    placements = place(tree, q)
-    motions = list(move(tree, placements, qd, qd, qdd, tree.gravity))
+    placements = joint_transforms(tree, q)
+    motions = list(forward_pass(tree, placements, qd, qd, qdd, tree.gravity))
     axes = [_carried_axes(tree, placements, body) for body in range(len(motions))]
     result = np.zeros((model.n, len(columns)), dtype=object)
     for position, column in enumerate(columns):
         body, parameter = divmod(column, STANDARD)
-        if parameter < 10:
+        if parameter in RIGID:
             unit = np.eye(10)[parameter]
-            result[:, position] = _project(tree, axes[body], rigid_wrench(unit, motions[body]))
-        elif parameter == 13:
+            result[:, position] = _project(tree, axes[body], body_wrench(unit, motions[body]))
+        elif parameter == ROTOR:
             result[:, position] = _rotor_column(model, tree, placements, motions, axes, body, qdd)
         else:
-            row = model.row[body] if parameter < 13 else model.motor_row[body]
+            of_link = parameter in LINK_FRICTION
+            row = model.row[body] if of_link else model.motor_row[body]
             speed = sparse_dot(row, qd)
-            kind = (parameter - 10) if parameter < 13 else (parameter - 14)
-            value = (speed, smooth_sign(speed, width), 1.0)[kind]
+            place = (LINK_FRICTION if of_link else MOTOR_FRICTION).index(parameter)
+            value = (speed, smooth_sign(speed, width), 1.0)[place]
             for k in np.flatnonzero(row):
                 result[k, position] = row[k] * value
     return result
@@ -45,7 +47,7 @@ def standard_regressor(model: Model, tree: Tree, q: Any, qd: Any, qdd: Any, widt
 
 def _carried_axes(tree: Tree, placements: Sequence[Placement], body: int,
                   ) -> list[tuple[int, Any, Any]]:
-    """(joint, linear, angular): velocity of frame ``body`` for a unit rate of each joint."""
+    """Joint, linear and angular velocity of frame ``body`` for a unit velocity of that joint."""
     carried: list[tuple[int, Any, Any]] = []
     path = tree.ancestors(body)
     for joint in path:
@@ -80,8 +82,8 @@ def _rotor_column(model: Model, tree: Tree, placements: Sequence[Placement],
     rotor = tree.bodies + spinning.index(body)
     carrier = model.carrier[body]
     spread = np.outer(tree.axis[rotor], tree.axis[rotor]) / model.gear_ratio[body] ** 2
-    unit = np.array([*spread[np.triu_indices(3)], 0.0, 0.0, 0.0, 0.0])
-    column = _project(tree, axes[rotor], rigid_wrench(unit, motions[rotor]))
+    unit = np.array([*inertia_components(spread), 0.0, 0.0, 0.0, 0.0])
+    column = _project(tree, axes[rotor], body_wrench(unit, motions[rotor]))
     if carrier >= 0:
-        column = column - _project(tree, axes[carrier], rigid_wrench(unit, motions[carrier]))
+        column = column - _project(tree, axes[carrier], body_wrench(unit, motions[carrier]))
     return column

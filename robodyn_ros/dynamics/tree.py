@@ -11,9 +11,16 @@ from typing import Any
 
 import numpy as np
 
-from robodyn_ros.description import Array, Inertial
 from robodyn_ros.model import Model
-from robodyn_ros.rigid_body import rigid_parameters, transform_rigid
+from robodyn_ros.spatial import (
+    Array,
+    Inertial,
+    axis_rotation,
+    inertia_components,
+    inertia_tensor,
+    inertial_parameters,
+    transform_inertial,
+)
 
 Vector = Any  # (3,) array of floats or symbols
 Matrix = Any  # (3, 3) array of floats or symbols
@@ -41,8 +48,8 @@ class Tree:
     translation: Array
     row: Array
     offset: Array
-    rigid: Array
-    base_rigid: Array
+    inertial_parameters: Array
+    base_inertial_parameters: Array
     gravity: Array
 
     @property
@@ -66,17 +73,17 @@ class Tree:
 def build_tree(model: Model) -> Tree:
     """Return the tree of a model."""
     spinning = [i for i in range(len(model.parent)) if not np.isnan(model.spin_axis[i, 0])]
-    rigid, base_rigid = model.rigid.copy(), model.base_rigid.copy()
+    bodies, base = model.inertial_parameters.copy(), model.base_inertial_parameters.copy()
     rotors = []
     for i in spinning:
         inertia = model.armature[i] / model.gear_ratio[i] ** 2
         axis = model.spin_axis[i]
-        rotor = rigid_parameters(Inertial(0.0, np.zeros(3), inertia * np.outer(axis, axis)))
+        rotor = inertial_parameters(Inertial(0.0, np.zeros(3), inertia * np.outer(axis, axis)))
         rotors.append(rotor)
         if model.carrier[i] < 0:
-            base_rigid -= rotor
+            base -= rotor
         else:
-            rigid[model.carrier[i]] -= rotor
+            bodies[model.carrier[i]] -= rotor
     count = len(spinning)
     return Tree(
         bodies=len(model.parent),
@@ -88,8 +95,8 @@ def build_tree(model: Model) -> Tree:
         row=np.concatenate([model.row, model.gear_ratio[spinning, None]
                             * model.motor_row[spinning]]),
         offset=np.concatenate([model.offset, np.zeros(count)]),
-        rigid=np.concatenate([rigid, np.array(rotors).reshape(-1, 10)]),
-        base_rigid=base_rigid,
+        inertial_parameters=np.concatenate([bodies, np.array(rotors).reshape(-1, 10)]),
+        base_inertial_parameters=base,
         gravity=model.gravity)
 
 
@@ -97,24 +104,6 @@ def cross(a: Vector, b: Vector) -> Vector:
     """A x b."""
     return np.array([a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2],
                      a[0] * b[1] - a[1] * b[0]])
-
-
-def cross_matrix(a: Vector) -> Matrix:
-    """S(a), with S(a) b = a x b."""
-    return np.array([[0.0, -a[2], a[1]], [a[2], 0.0, -a[0]], [-a[1], a[0], 0.0]])
-
-
-def tensor(rigid: Any) -> Matrix:
-    """The symmetric inertia tensor of ``Ixx Ixy Ixz Iyy Iyz Izz ...``."""
-    xx, xy, xz, yy, yz, zz = rigid[:6]
-    return np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
-
-
-def axis_turn(axis: Array, angle: Any) -> Matrix:
-    """Rotation matrix about a unit axis (Rodrigues): aa' + cos (E - aa') + sin S(a)."""
-    projector = np.outer(axis, axis)
-    cosine, sine = np.cos(np.array([angle])[0]), np.sin(np.array([angle])[0])
-    return projector + cosine * (np.eye(3) - projector) + sine * cross_matrix(axis)
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,7 +126,7 @@ class Placement:
     turn: Matrix
 
 
-def place(tree: Tree, q: Any) -> list[Placement]:
+def joint_transforms(tree: Tree, q: Any) -> list[Placement]:
     """Placement of every body for joint positions q, shape (n,)."""
     placements = []
     for i, fixed in enumerate(tree.rotation):
@@ -147,7 +136,7 @@ def place(tree: Tree, q: Any) -> list[Placement]:
             if tree.prismatic[i]:
                 shift = shift + (fixed @ tree.axis[i]) * angle
             else:
-                turn = axis_turn(tree.axis[i], angle)
+                turn = axis_rotation(tree.axis[i], angle)
         placements.append(Placement(fixed @ turn, shift, fixed, turn))
     return placements
 
@@ -178,7 +167,7 @@ def regroup(tree: Tree) -> Tree:
     What arrives at the root is at rest and drops out. A sliding body's inertia tensor is the
     parent's too, since both turn alike. Joint reactions are not kept.
     """
-    rigid = tree.rigid.copy()
+    rigid = tree.inertial_parameters.copy()
     for i in reversed(range(len(rigid))):
         axis, moved = tree.axis[i], np.zeros(10)
         if tree.prismatic[i]:
@@ -187,12 +176,12 @@ def regroup(tree: Tree) -> Tree:
             across = np.eye(3) - np.outer(axis, axis)
             aligned = np.isin(np.abs(axis), (0.0, 1.0)).all()
             transverse = int(np.argmin(np.abs(axis)))
-            kappa = tensor(rigid[i])[transverse, transverse] if aligned else 0.0
-            moved[:6] = (kappa * across)[np.triu_indices(3)]
+            kappa = inertia_tensor(rigid[i])[transverse, transverse] if aligned else 0.0
+            moved[:6] = inertia_components(kappa * across)
             moved[6] = rigid[i, 6]
             moved[7:] = axis * (axis @ rigid[i, 7:])
         rigid[i] -= moved
         if tree.parent[i] >= 0:
-            rigid[tree.parent[i]] += transform_rigid(moved, tree.rotation[i],
+            rigid[tree.parent[i]] += transform_inertial(moved, tree.rotation[i],
                                                      tree.translation[i])
-    return replace(tree, rigid=rigid)
+    return replace(tree, inertial_parameters=rigid)

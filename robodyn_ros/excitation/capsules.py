@@ -1,4 +1,4 @@
-"""Links as capsules, from their collision geometry: one around each link that has some."""
+"""A capsule around each link that has collision geometry."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from pathlib import Path
 
 import numpy as np
 
-from robodyn_ros.description import Array
+from robodyn_ros.description.solids import solid_of, together
 from robodyn_ros.dynamics import Dynamics
 from robodyn_ros.errors import DescriptionError
-from robodyn_ros.geometry import solid_of, together
 from robodyn_ros.model import Model
+from robodyn_ros.spatial import Array
 
-ALWAYS_TOUCHING = 0.3  # of random poses: such pairs are close by construction
+ALWAYS_TOUCHING = 0.3  # of random poses: a pair that touches in more is close by construction
 CHECKED_POSES = 300
 
 
@@ -28,14 +28,14 @@ class Capsule:
 
 
 def capsules_of(model: Model, folders: tuple[Path, ...] = ()) -> tuple[list[Capsule], list[str]]:
-    """Return a capsule around each link with collision geometry, and the links left out.
+    """Return a capsule for each link with collision geometry, and the links without one.
 
     Parameters
     ----------
     model : Model
         The robot.
     folders : tuple of Path
-        Where meshes are looked for.
+        Folders in which meshes are looked for.
     """
     found, left = [], []
     for link in model.description.links:
@@ -51,14 +51,14 @@ def capsules_of(model: Model, folders: tuple[Path, ...] = ()) -> tuple[list[Caps
 
 
 def _around(link: str, points: Array) -> Capsule:
-    """A capsule along the longest direction that holds all points."""
+    """Return a capsule along the longest direction that contains all points."""
     centre = (points.min(axis=0) + points.max(axis=0)) / 2
     _, _, directions = np.linalg.svd(points - centre, full_matrices=False)
     axis = directions[0]
     along = (points - centre) @ axis
     across = points - centre - np.outer(along, axis)
     radius = float(np.linalg.norm(across, axis=1).max())
-    # the caps reach beyond the ends; pull them in as far as every point stays inside
+    # the caps reach beyond the ends of the segment, which is shortened as far as possible
     reach = np.sqrt(np.maximum(radius**2 - (across**2).sum(axis=1), 0))
     low, high = float((along + reach).min()), float((along - reach).max())
     low, high = min(low, (low + high) / 2), max(high, (low + high) / 2)
@@ -73,11 +73,8 @@ def _three(values: Array) -> tuple[float, float, float]:
 
 def pairs_to_watch(model: Model, dynamics: Dynamics, capsules: list[Capsule], gap: float,
                    ) -> list[tuple[int, int]]:
-    """Pairs of capsules that move against each other and are not close by construction."""
-    rng = np.random.default_rng(0)
-    lower = np.where(np.isfinite(model.lower), model.lower, -np.pi)
-    upper = np.where(np.isfinite(model.upper), model.upper, np.pi)
-    q = rng.uniform(lower, upper, (CHECKED_POSES, model.n))
+    """Return pairs of capsules that can collide: not neighbours, not close by construction."""
+    q = model.joints.sample_poses(np.random.default_rng(0), CHECKED_POSES)
     bodies = [model.link_frames[capsule.link].body for capsule in capsules]
     candidates = [(i, j) for j in range(len(capsules)) for i in range(j)
                   if bodies[i] != bodies[j] and model.parent[bodies[j]] != bodies[i]
@@ -90,29 +87,30 @@ def pairs_to_watch(model: Model, dynamics: Dynamics, capsules: list[Capsule], ga
         distance, _, _ = segment_distance(ends[:, i], ends[:, j])
         touching.append(float((
             distance < capsules[i].radius + capsules[j].radius + gap).mean()))
-    return [pair for pair, share in zip(candidates, touching, strict=True)
-            if share < ALWAYS_TOUCHING]
+    return [pair for pair, ratio in zip(candidates, touching, strict=True)
+            if ratio < ALWAYS_TOUCHING]
 
 
 def end_points(capsules: list[Capsule]) -> tuple[tuple[str, tuple[float, float, float]], ...]:
-    """Both ends of every capsule as points of links."""
+    """Return both ends of every capsule as points of links."""
     return tuple((capsule.link, end) for capsule in capsules
                  for end in (capsule.start, capsule.end))
 
 
 def segment_distance(a: Array, b: Array) -> tuple[Array, Array, Array]:
-    """Distance of segments and where on each it is.
+    """Return the distance between segments, and the nearest point on each.
 
     Parameters
     ----------
     a, b : ndarray, shape (N, 2, 3)
-        Two ends each.
+        The two ends of each segment, m.
 
     Returns
     -------
     distance : ndarray, shape (N,)
+        m.
     on_a, on_b : ndarray, shape (N,)
-        0 at the first end, 1 at the second.
+        Place of the nearest point: 0 at the first end, 1 at the second.
     """
     u, v, w = a[:, 1] - a[:, 0], b[:, 1] - b[:, 0], a[:, 0] - b[:, 0]
     uu, vv, uv = (u * u).sum(1), (v * v).sum(1), (u * v).sum(1)

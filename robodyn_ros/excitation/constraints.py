@@ -1,7 +1,7 @@
-"""What a motion must keep: each limit as a number that is 0 at the limit and negative inside.
+"""The limits of a motion, each as a number that is zero at the limit and negative within.
 
-The optimiser sees each limit over all samples as one smooth number (Kreisselmeier-Steinhauser),
-never below the worst sample; the proof looks at the worst sample of a dense grid itself.
+The optimiser sees each limit over all samples as one smooth number (Kreisselmeier-Steinhauser)
+that is never below the worst sample. The final check takes the worst sample of a dense grid.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike
 
-from robodyn_ros.description import Array
 from robodyn_ros.dynamics import Dynamics
 from robodyn_ros.errors import ValueRangeError
 from robodyn_ros.excitation.capsules import (
@@ -25,39 +24,44 @@ from robodyn_ros.excitation.capsules import (
 )
 from robodyn_ros.excitation.fourier import Basis, Motion
 from robodyn_ros.model import Model
+from robodyn_ros.spatial import Array
 
-SHARPNESS = 300.0  # of the smooth worst value; it is at most log(N) / SHARPNESS too careful
-SHARPNESS_OF_LENGTHS = 2000.0  # per m
+SHARPNESS = 300.0  # the smooth worst value is at most log(N) / SHARPNESS too high
+SHARPNESS_OF_LENGTHS = 2000.0  # the same per m
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What an excitation must keep; what is not given is taken from the model.
+    """Limits of an excitation; those that are not given are taken from the model.
 
     Attributes
     ----------
     position : array-like, shape (n, 2), optional
-        Lowest and highest, rad or m.
+        Lowest and highest position of each joint, rad or m.
     velocity, acceleration, jerk : array-like, shape (n,), optional
-        Largest magnitude; acceleration and jerk are free where not given.
+        Largest magnitudes, rad or m per s, s^2 and s^3. Acceleration and jerk are not limited
+        where they are not given.
     torque : array-like, shape (n,), optional
-        Largest magnitude, N m or N, by the nominal model.
+        Largest magnitude of the torque of the nominal model, N m or N.
     torque_margin : float
-        Share of the torque limit that is kept in reserve.
+        Fraction of the torque limit that is kept in reserve.
     tool : str, optional
-        Link whose origin the next four are about; default: the last link.
+        Link to whose origin the next four limits refer. The default is the last link.
     height : float, optional
         Lowest z of the tool in the root frame, m.
     distance : float, optional
         Least distance of the tool from the root's z axis, m.
     inside, outside : sequence of array-like, shape (2, 3)
-        Boxes (lower and upper corner, root frame, m) that the tool must stay in or out of.
+        Boxes (lower and upper corner in the root frame, m) that the tool must stay inside or
+        outside of.
     self_collision : bool
-        Keep links apart, as capsules around their collision geometry.
+        Whether links must stay apart, as capsules around their collision geometry.
     floor : float, optional
         Height of a floor that no moving capsule may touch, m.
     gap : float
         Least distance between capsules, m.
+    mesh_folders : tuple of Path
+        Folders in which meshes are looked for.
     """
 
     position: ArrayLike | None = None
@@ -84,20 +88,25 @@ class Family:
     Attributes
     ----------
     name : str
-        For people: ``torque of joint2``.
+        Name in messages, for example ``torque of joint2``.
     values : ndarray, shape (N,)
-        <= 0 where it is kept, in units of the limit.
-    slopes : tuple
-        Gradients of the values by q, qd, qdd, qddd, (N, n) each or None; or by the tool's and
-        capsules' points.
+        At most zero where the limit is kept, in units of the limit.
+    joint : int
+        Index of the joint, -1 for a limit of points.
+    linear : tuple of (int, float), optional
+        Order of the derivative of the joint's position that is limited, 0 to 3, and its factor.
+    torque : ndarray, shape (N,), optional
+        Derivatives of the values by the torque of the joint.
+    points : ndarray, shape (N, k, 3), optional
+        Derivatives of the values by the points of the tool and of the capsules.
     """
 
     name: str
     values: Array
     joint: int = -1
-    linear: tuple[int, float] | None = None  # (derivative 0-3, factor) of the joint
-    torque: Array | None = None  # d value / d torque of the joint
-    points: Array | None = None  # d value / d points, (N, k, 3)
+    linear: tuple[int, float] | None = None
+    torque: Array | None = None
+    points: Array | None = None
 
 
 @dataclass
@@ -107,9 +116,9 @@ class Constraints:
     Parameters
     ----------
     dynamics : Dynamics
-        Of the nominal robot; friction with a smooth sign.
+        The nominal robot, with friction whose sign function is smooth.
     limits : Limits
-        What is to be kept.
+        The limits to keep.
     """
 
     dynamics: Dynamics
@@ -117,7 +126,7 @@ class Constraints:
     notes: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        """Check the limits; find what is about points of the robot."""
+        """Check the limits and find the points of the robot to which they refer."""
         model, limits = self.dynamics.model, self.limits
         n = model.n
         self.position = _pairs(limits.position, model)
@@ -134,7 +143,7 @@ class Constraints:
         self.pairs: list[tuple[int, int]] = []
         if limits.self_collision or limits.floor is not None:
             self.capsules, left = capsules_of(model, limits.mesh_folders)
-            self.notes += [f'no capsule of link {text}' for text in left]
+            self.notes += [f'no capsule for link {text}' for text in left]
             if limits.self_collision:
                 self.pairs = pairs_to_watch(model, self.dynamics, self.capsules, limits.gap)
         self.points = ((self.tool, (0.0, 0.0, 0.0)), *end_points(self.capsules))
@@ -153,7 +162,7 @@ class Constraints:
         return self.dynamics.model
 
     def families(self, motion: Motion, torque: Array) -> Iterator[Family]:
-        """Every limit at a motion, with its slopes."""
+        """Yield every limit at a motion, with its derivatives."""
         for order, (name, bound) in enumerate((
                 ('velocity', self.velocity), ('acceleration', self.acceleration),
                 ('jerk', self.jerk)), start=1):
@@ -220,15 +229,15 @@ class Constraints:
         nearest_b = b[:, 0] + on_b[:, None] * (b[:, 1] - b[:, 0])
         direction = (nearest_a - nearest_b) / np.maximum(distance, 1e-9)[:, None]
         slope = np.zeros_like(points)
-        for k, share, sign in ((2 * i, 1 - on_a, -1.0), (2 * i + 1, on_a, -1.0),
-                               (2 * j, 1 - on_b, 1.0), (2 * j + 1, on_b, 1.0)):
-            slope[:, 1 + k] += sign * share[:, None] * direction
+        for k, weight, sign in ((2 * i, 1 - on_a, -1.0), (2 * i + 1, on_a, -1.0),
+                                (2 * j, 1 - on_b, 1.0), (2 * j + 1, on_b, 1.0)):
+            slope[:, 1 + k] += sign * weight[:, None] * direction
         first, second = self.capsules[i], self.capsules[j]
         return Family(f'{first.link} against {second.link}',
                       first.radius + second.radius + self.limits.gap - distance, points=slope)
 
     def smooth(self, basis: Basis, motion: Motion) -> tuple[Array, Array]:
-        """Smooth worst value of every limit (m,), and gradients by x (m, 1 + free, n)."""
+        """Return the smooth worst value of every limit (m,) and its gradient (m, 1 + free, n)."""
         torque = self.dynamics.inverse_dynamics(motion.q, motion.qd, motion.qdd)
         values, gradients = [], []
         size, n = motion.q.shape
@@ -272,14 +281,14 @@ class Constraints:
         return cotangent
 
     def worst(self, motion: Motion) -> dict[str, float]:
-        """Worst value of every limit over the samples, by name."""
+        """Return the worst value of every limit over the samples, by name."""
         torque = self.dynamics.inverse_dynamics(motion.q, motion.qd, motion.qdd)
         return {family.name: float(family.values.max())
                 for family in self.families(motion, torque)}
 
 
 def tip_of(model: Model) -> str:
-    """The last link of the longest chain: where a tool sits."""
+    """Return the last link of the longest chain, where a tool is mounted."""
     depth = {link: 0 for link in model.link_frames}
     for joint in _parents_first(model):
         depth[joint.child] = depth[joint.parent] + 1

@@ -1,6 +1,7 @@
-"""What makes a motion good: functions of the base observation matrix, with gradients (5.14-5.16).
+"""Criteria of a motion, as functions of its base observation matrix (Kolyubin 5.14-5.16).
 
-Everything is a function of the singular values of W, so the gradient by W is ``W V f V'``.
+Every criterion is a function of the singular values of W, so that its gradient by W is
+``W V f V'``.
 """
 
 from __future__ import annotations
@@ -9,15 +10,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from robodyn_ros.description import Array
 from robodyn_ros.errors import UnknownNameError
 from robodyn_ros.excitation.fourier import Basis, Motion
 from robodyn_ros.identification.base_parameters import BaseParameters
 from robodyn_ros.identification.linear_model import LinearModel
+from robodyn_ros.numerics import safe_divide
+from robodyn_ros.spatial import Array
 
 CRITERIA = ('condition', 'determinant')
 SCALINGS = ('columns', 'none')
-SHARPNESS = 8  # of the smooth condition number: the ratio of 8-norms of singular values
+SHARPNESS = 8  # the smooth condition number is the ratio of 8-norms of the singular values
 
 
 class Value(NamedTuple):
@@ -33,18 +35,18 @@ class Criterion:
     Parameters
     ----------
     linear : LinearModel
-        What will be identified; friction with a smooth sign.
+        The model to identify, with friction whose sign function is smooth.
     base : BaseParameters
         Its base parameters.
     basis : Basis
-        Of the motion.
+        The basis of the motion.
     name : str
         ``condition``: logarithm of the condition number; ``determinant``: -log det W'W.
     scaling : str
-        ``columns``: columns of W brought to equal length, as the estimation's condition number
-        is stated; ``none``: as they are.
+        ``columns``: the columns of W are scaled to equal length, as for the condition number of
+        an estimate; ``none``: they are taken as they are.
     noise : ndarray, shape (rows,)
-        Standard deviation of each row's torque, the weights of the rows; N m or N.
+        Standard deviation of each row's torque, by which the rows are weighted; N m or N.
     """
 
     def __init__(self, linear: LinearModel, base: BaseParameters, basis: Basis, name: str,
@@ -65,9 +67,9 @@ class Criterion:
         """Condition number of the scaled matrix."""
         w = self.matrix(motion)
         if self.scaling == 'columns':
-            w = w / np.maximum(np.linalg.norm(w, axis=0), 1e-300)
+            w = safe_divide(w, np.linalg.norm(w, axis=0))
         values = np.linalg.svd(w, compute_uv=False)
-        return float(values[0] / max(values[-1], 1e-300))
+        return float(safe_divide(values[0], values[-1], at_zero=np.inf))
 
     def __call__(self, motion: Motion) -> Value:
         """Value and gradient at a motion of the basis."""
@@ -99,19 +101,21 @@ class Criterion:
                                                                   motion.qdd, g)))
 
     def deviations(self, motion: Motion, noise: Array, repeats: float = 1.0) -> Array:
-        """Expected standard deviation of each base parameter for white torque noise, shape (b,).
+        """Return the standard deviation of each base parameter for white torque noise, shape (b,).
 
         Parameters
         ----------
         motion : Motion
-            Samples that are independent.
+            Samples whose noise is independent.
         noise : ndarray, shape (rows,)
             Standard deviation of one sample's torque, N m or N.
         repeats : float
-            How often all of it is measured.
+            Number of times that the motion is measured.
         """
         w = self.linear.regressor(motion.q, motion.qd, motion.qdd)[:, :, self.base.kept]
         w = (w / noise[:, None]).reshape(-1, w.shape[2])
-        lengths = np.maximum(np.linalg.norm(w, axis=0), 1e-300)
-        inverse = np.linalg.pinv((w / lengths).T @ (w / lengths))
-        return np.asarray(np.sqrt(np.maximum(np.diag(inverse), 0) / repeats) / lengths)
+        lengths = np.linalg.norm(w, axis=0)
+        scaled = safe_divide(w, lengths)
+        inverse = np.linalg.pinv(scaled.T @ scaled)
+        deviation = np.sqrt(np.maximum(np.diag(inverse), 0) / repeats)
+        return np.asarray(safe_divide(deviation, lengths, at_zero=np.inf))

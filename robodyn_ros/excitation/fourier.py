@@ -11,8 +11,12 @@ import scipy.linalg
 import yaml
 from numpy.typing import ArrayLike
 
-from robodyn_ros.description import Array
-from robodyn_ros.errors import LogError, ShapeError, ValueRangeError
+from robodyn_ros.description.section import Section
+from robodyn_ros.errors import LogError, ShapeError, UnknownNameError, ValueRangeError
+from robodyn_ros.spatial import Array
+
+LONGEST_PERIOD, MOST_PERIODS = 1e4, 9999  # s; an excitation that lasts longer is a mistake
+_KEYS = ('joint_names', 'period', 'periods', 'centre', 'sine', 'cosine', 'facts')
 
 
 class Motion(NamedTuple):
@@ -33,17 +37,17 @@ class Excitation:
     Attributes
     ----------
     joint_names : tuple of str
-        The n joints.
+        Names of the n joints.
     period : float
-        s.
+        Period, s.
     periods : int
-        How often it is played.
+        Number of periods that are played.
     centre : ndarray, shape (n,)
-        rad or m.
+        Mean positions, rad or m.
     sine, cosine : ndarray, shape (K, n)
-        rad or m.
+        Coefficients, rad or m.
     facts : dict
-        How it was found: criterion, scaling, values reached.
+        How it was found: criterion, scaling, and the values that were reached.
     """
 
     joint_names: tuple[str, ...]
@@ -56,26 +60,26 @@ class Excitation:
 
     @property
     def harmonics(self) -> int:
-        """K."""
+        """Number K of harmonics."""
         return len(self.sine)
 
     @property
     def duration(self) -> float:
-        """All periods, s."""
+        """Duration of all periods, s."""
         return self.period * self.periods
 
     def at(self, t: ArrayLike) -> Motion:
-        """Return the motion at times; before and after it the robot rests.
+        """Return the motion at some times; the robot rests before and after it.
 
         Parameters
         ----------
         t : array-like, shape () or (N,)
-            s, from the start.
+            Times from the start, s.
 
         Returns
         -------
         Motion
-            Of shape (n,) or (N, n).
+            Arrays of shape (n,) or (N, n).
         """
         time = np.asarray(t, np.float64)
         inside = (time >= 0) & (time <= self.duration)
@@ -96,8 +100,28 @@ class Excitation:
         t = np.linspace(0, self.duration, int(np.ceil(self.duration * rate)) + 1)
         return t, self.at(t)
 
+    def to_text(self) -> str:
+        """Return a summary for people."""
+        facts = self.facts
+        played = 'once' if self.periods == 1 else f'{self.periods} times'
+        lines = [f'{self.harmonics} harmonics, a period of {self.period:.4g} s, played {played}']
+        if 'condition' in facts:
+            lines += [f'condition number {facts["condition"]:.4g} for '
+                      f'{facts["base_parameters"]} base parameters',
+                      f'(kind: {facts["kind"]}, scaling: {facts["scaling"]})']
+        if facts.get('check'):
+            lines += [f'all limits were checked at {facts["check"]["rate"]:g} Hz; the closest is',
+                      f'{facts["check"]["closest"]} with {facts["check"]["reserve"]:.2%} left']
+        if 'mean_torque' in facts:
+            lines.append('mean absolute torques: '
+                         + ' '.join(f'{value:.3g}' for value in facts['mean_torque']))
+        if 'evaluations' in facts:
+            lines.append(f'{facts["evaluations"]} motions were tried in '
+                         f'{facts["seconds"]:.1f} s')
+        return '\n'.join([*lines, *facts.get('notes', ())])
+
     def to_yaml(self) -> str:
-        """Return it as text that `from_yaml` reads."""
+        """Return the excitation as text that `from_yaml` reads."""
         return yaml.safe_dump({
             'joint_names': list(self.joint_names), 'period': float(self.period),
             'periods': int(self.periods), 'centre': self.centre.tolist(),
@@ -106,38 +130,37 @@ class Excitation:
 
     @classmethod
     def from_yaml(cls, source: str | Path) -> Excitation:
-        """Read what `to_yaml` wrote.
+        """Read an excitation that `to_yaml` has written.
 
         Parameters
         ----------
         source : str or Path
-            The text, or the path of a file.
+            The text itself, or the path of a file.
 
         Raises
         ------
         LogError
-            Something is missing or of the wrong shape.
+            If something is missing or of the wrong shape.
         """
         name = str(source) if isinstance(source, Path) else 'excitation'
+        valid = 'a file that `robodyn excite` has written'
         try:
-            text = source.read_text(encoding='utf-8') if isinstance(source, Path) else source
-            content = yaml.safe_load(text)
-            centre, sine, cosine = (np.array(content[key], np.float64)
-                                    for key in ('centre', 'sine', 'cosine'))
-            made = cls(tuple(map(str, content['joint_names'])), float(content['period']),
-                       int(content['periods']), centre, sine, cosine,
-                       dict(content.get('facts') or {}))
-        except (OSError, yaml.YAMLError, KeyError, TypeError, ValueError) as error:
-            raise LogError(f'is no excitation: {type(error).__name__}: {error}', source=name,
-                           valid='what `robodyn excite` writes') from None
-        n = len(made.joint_names)
-        finite = all(np.isfinite(x).all() for x in (made.centre, made.sine, made.cosine))
-        if made.centre.shape != (n,) or made.sine.ndim != 2 or made.sine.shape[1] != n or \
-                made.sine.shape != made.cosine.shape or not finite or \
-                not 0 < made.period < 1e4 or not 1 <= made.periods < 1e4:
-            raise LogError('is no excitation: shapes or numbers do not fit', source=name,
-                           valid='what `robodyn excite` writes')
-        return made
+            content = Section.read(source, name, _KEYS, error=LogError) \
+                if isinstance(source, Path) else \
+                Section.parse(source, name, _KEYS, error=LogError)
+            centre = content.array('centre', (None,))
+            sine = content.array('sine', (None, len(centre)))
+            cosine = content.array('cosine', sine.shape)
+            names = content.names('joint_names')
+            if len(names) != len(centre):
+                raise content.fail('joint_names', f'names {len(names)} joints',
+                                   f'{len(centre)}, as many as centre has numbers')
+            facts = content.section('facts')
+            return cls(names, content.number('period', above=0, most=LONGEST_PERIOD),
+                       content.integer('periods', least=1, most=MOST_PERIODS), centre, sine,
+                       cosine, {key: facts[key] for key in facts})
+        except (LogError, UnknownNameError) as error:
+            raise LogError(f'is not an excitation: {error}', source=name, valid=valid) from None
 
 
 class Basis:

@@ -1,4 +1,4 @@
-"""A lively motion without a search: random, from rest to rest, within the limits."""
+"""A random motion from rest to rest within the limits, without a search."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from robodyn_ros.dynamics import Dynamics
 from robodyn_ros.excitation.fourier import Basis, Excitation
 from robodyn_ros.model import Model
 
-FRICTION_WIDTH = 0.01  # rad/s or m/s
+FRICTION_WIDTH = 0.01  # rad/s or m/s, over which sign(s) changes smoothly
 
 
 def sample_motion(model: Model, *, seed: int = 4, period: float = 3.0, harmonics: int = 3,
@@ -20,14 +20,14 @@ def sample_motion(model: Model, *, seed: int = 4, period: float = 3.0, harmonics
     model : Model
         The robot.
     seed : int
-        Another one, another motion.
+        Seed of the random coefficients.
     period : float
-        s.
+        Period, s.
     harmonics : int
-        At least 2.
+        Number of harmonics, at least 2.
     speed, torque : float
-        Shares of the velocity limits (of 3 rad/s where they are higher) and of the effort limits
-        that it may use.
+        Fractions of the velocity limits (of 3 rad/s where they are higher) and of the effort
+        limits that the motion may use.
     """
     basis = Basis(period, harmonics, 100 * harmonics)
     x = np.zeros((1 + basis.free, model.n))

@@ -1,17 +1,23 @@
-"""Identification: from measured logs to proven parameters."""
+"""Identification: from measured logs to validated parameters."""
 
 from robodyn_ros.identification.base_parameters import BaseParameters, base_parameters
 from robodyn_ros.identification.drive_gains import DriveGains, identify_drive_gains
 from robodyn_ros.identification.identify import identify, reduce, validate
 from robodyn_ros.identification.log import Log
-from robodyn_ros.identification.reading import LogFormat, read_log
-from robodyn_ros.identification.result import Result, Settings
-from robodyn_ros.identification.signals import FilterSettings
+from robodyn_ros.identification.log_format import LogFormat
+from robodyn_ros.identification.reading import read_log
+from robodyn_ros.identification.result import Result
+from robodyn_ros.identification.settings import FilterSettings, Settings
 from robodyn_ros.identification.validation import Validation
-from robodyn_ros.identification.writing import save_parameters, urdf_of
+from robodyn_ros.identification.writing import (
+    save_motors,
+    save_parameters,
+    urdf_of,
+    write_urdf,
+)
 
 __all__ = [
     'BaseParameters', 'DriveGains', 'FilterSettings', 'Log', 'LogFormat', 'Result', 'Settings',
-    'Validation', 'base_parameters', 'identify', 'identify_drive_gains', 'read_log',
-    'reduce', 'save_parameters', 'urdf_of', 'validate',
+    'Validation', 'base_parameters', 'identify', 'identify_drive_gains', 'read_log', 'reduce',
+    'save_motors', 'save_parameters', 'urdf_of', 'validate', 'write_urdf',
 ]

@@ -1,25 +1,29 @@
-"""Base parameters: what torques can tell of the standard parameters (Kolyubin 5.3).
+"""Base parameters: the combinations of standard parameters that torques determine (Kolyubin 5.3).
 
-Parameters whose columns vanish are dropped, dependent ones are regrouped into those kept. What
-would be told apart only by a rounded angle in the URDF counts as dependent.
+Parameters whose columns vanish are dropped, and dependent ones are regrouped into those that are
+kept. Parameters that only a rounded angle of the URDF would tell apart count as dependent.
 """
 
 from __future__ import annotations
 
+import textwrap
 from dataclasses import dataclass
 
 import numpy as np
 import scipy.linalg
 
-from robodyn_ros.description import Array
-from robodyn_ros.dynamics import ClosedLoopDynamics, Dynamics
+from robodyn_ros.dynamics import RobotDynamics, dynamics_of
 from robodyn_ros.errors import IdentificationError
+from robodyn_ros.identification.closed_poses import closed_motions
 from robodyn_ros.identification.linear_model import LinearModel
 from robodyn_ros.model import Model
+from robodyn_ros.spatial import Array
 
-TOLERANCE = 1e-4  # of the largest column of its sort: 1.5708 for a right angle makes 4e-6
+TOLERANCE = 1e-4  # of the largest column of its sort; 1.5708 as a right angle makes 4e-6
 STATES = 40  # random states for each parameter of the linear model, over all joints
-# proximal bodies first, and in each body the parameters that the literature keeps
+LEAST_STATES = 60
+SPEED, ACCELERATION = 2.0, 5.0  # standard deviations, rad/s or m/s and per s^2
+# proximal bodies come first, and in each body the parameters that the literature keeps
 _ORDER = {name: k for k, name in enumerate((
     'Ixx', 'Ixy', 'Ixz', 'Iyz', 'Izz', 'mx', 'my', 'mz', 'Iyy', 'm', 'Ia'))}
 _SORTS = {'I': 'inertia', 'm': 'mass', 'mx': 'moment', 'my': 'moment', 'mz': 'moment'}
@@ -27,22 +31,22 @@ _SORTS = {'I': 'inertia', 'm': 'mass', 'mx': 'moment', 'my': 'moment', 'mz': 'mo
 
 @dataclass(frozen=True, eq=False)
 class BaseParameters:
-    """Which parameters a robot's torques determine, and what is regrouped into each.
+    """The parameters that a robot's torques determine, and what is regrouped into each.
 
     Attributes
     ----------
     names : tuple of str
-        Of the b parameters kept, ``PARAMETER:JOINT``.
+        Names of the b parameters that are kept, as ``PARAMETER:JOINT``.
     expressions : tuple of str
-        The same with what is regrouped into them, for example ``Ixx:j2 - 1 Iyy:j2``.
+        Their definitions with the regrouped parameters, for example ``Ixx:j2 - Iyy:j2``.
     kept : tuple of int
-        Their places among the columns of the linear model.
+        Their columns in the linear model.
     matrix : ndarray, shape (b, p)
-        Base parameters are ``matrix @ theta`` of all p columns.
+        The base parameters are ``matrix @ theta`` of all p parameters.
     without_effect : tuple of str
-        Parameters that never act.
+        Parameters without effect on any torque.
     regrouped : tuple of str
-        Parameters that act through others.
+        Parameters that act only in combination with those that are kept.
     """
 
     names: tuple[str, ...]
@@ -58,36 +62,40 @@ class BaseParameters:
         return len(self.names)
 
     def to_text(self) -> str:
-        """A table for people."""
+        """Return the base parameters and their definitions as a table."""
         width = max(map(len, self.names))
         lines = [f'{self.count} base parameters, {len(self.regrouped)} regrouped, '
                  f'{len(self.without_effect)} without effect']
-        lines += [f'  {name:{width}} = {expression}' for name, expression in
-                  zip(self.names, self.expressions, strict=True)]
-        return '\n'.join([*lines, f'  without effect: {", ".join(self.without_effect) or "none"}'])
+        lines += [textwrap.fill(f'{name:{width}} = {expression}', 80, initial_indent='  ',
+                                subsequent_indent=' ' * (width + 5), break_on_hyphens=False)
+                  for name, expression in zip(self.names, self.expressions, strict=True)]
+        without = f'without effect: {", ".join(self.without_effect) or "none"}'
+        return '\n'.join([*lines, textwrap.fill(without, 80, initial_indent='  ',
+                                                subsequent_indent=' ' * 4)])
 
 
-def base_parameters(model: Model | ClosedLoopDynamics | LinearModel, kind: str = 'lumped', *,
+def base_parameters(model: Model | RobotDynamics | LinearModel, kind: str = 'lumped', *,
                     payload: str | None = None, tolerance: float = TOLERANCE) -> BaseParameters:
     """Find the base parameters of a robot.
 
     Parameters
     ----------
-    model : Model, ClosedLoopDynamics or LinearModel
-        The robot, or what was made of it already.
+    model : Model, RobotDynamics or LinearModel
+        The robot, or its linear model.
     kind, payload
-        As `LinearModel` takes them.
+        See `LinearModel`.
     tolerance : float
-        A column whose part apart from the others is smaller than this, relative to the largest
-        column of its sort (inertias, moments, masses, friction), is dependent.
+        A column counts as dependent if the part of it that is orthogonal to the others is
+        smaller than this, relative to the largest column of its sort (inertias, first moments,
+        masses, friction).
 
     Raises
     ------
     IdentificationError
-        Nothing is left.
+        If no parameter has an effect on the torques.
     """
     linear = model if isinstance(model, LinearModel) else LinearModel(
-        model if isinstance(model, ClosedLoopDynamics) else Dynamics(model), kind, payload=payload)
+        dynamics_of(model), kind, payload=payload)
     factor, scale = _random_states(linear)
     order = sorted(range(len(linear.columns)), key=lambda k: (
         linear.columns[k].body if linear.columns[k].body >= 0 else 10**6,
@@ -115,23 +123,24 @@ def base_parameters(model: Model | ClosedLoopDynamics | LinearModel, kind: str =
 
 
 def _random_states(linear: LinearModel) -> tuple[Array, Array]:
-    """R of the regressor at random states, its columns scaled by sort; and the scales."""
+    """Return R of the regressor at random states with columns scaled by sort, and the scales."""
     rng = np.random.default_rng(0)
-    model, joints, p = linear.model, linear.joints, len(linear.columns)
-    count = max(60, STATES * p // max(1, linear.rows))
-    bounded = np.isfinite(joints.lower) & np.isfinite(joints.upper)
-    turns = ~np.array([any(model.prismatic[b] and model.row[b, model.joint_names.index(name)]
-                           for b in range(len(model.parent))) for name in joints.joint_names])
-    if linear.loops is not None:
-        turns = turns & ~bounded  # a loop closes within the joints' range, if anywhere
-    lower = np.where(turns, -np.pi, np.where(bounded, joints.lower, -1.0))
-    upper = np.where(turns, np.pi, np.where(bounded, joints.upper, 1.0))
+    joints, p = linear.joints, len(linear.columns)
+    count = max(LEAST_STATES, STATES * p // max(1, linear.rows))
     factor = np.zeros((0, p))
     for loaded in ((False, True) if linear.payload else (False,)):
-        q = _poses(linear, rng, lower, upper, count)
-        qd, qdd = rng.normal(size=(2, count, joints.n)) * np.array([2.0, 5.0])[:, None, None]
-        rows = linear.regressor(q, qd, qdd, loaded=loaded).reshape(-1, p) / np.sqrt(count)
-        factor = np.asarray(np.linalg.qr(np.concatenate([factor, rows]), mode='r'))
+        qd, qdd = (size * rng.normal(size=(count, joints.n)) for size in (SPEED, ACCELERATION))
+        if linear.loops is None:
+            q, motion = _poses(linear, rng, count), None
+        else:
+            q, motion = closed_motions(linear.loops, rng, qd)
+        w = linear.regressor(q, qd, qdd, loaded=loaded, motion=motion)
+        if motion is not None:  # dependent joints are fast near singularities: equal weights
+            fast = np.abs(motion.qdd(qdd)).max(axis=1) / ACCELERATION
+            w /= np.maximum(fast, 1.0)[:, None, None]
+        rows = w.reshape(-1, p)
+        factor = np.asarray(np.linalg.qr(np.concatenate([factor, rows / np.sqrt(count)]),
+                                         mode='r'))
     norms = np.linalg.norm(factor, axis=0)
     sorts = [_sort(column.term) for column in linear.columns]
     largest = {sort: max(norms[k] for k, s in enumerate(sorts) if s == sort) for sort in sorts}
@@ -139,19 +148,15 @@ def _random_states(linear: LinearModel) -> tuple[Array, Array]:
     return factor / scale, scale
 
 
-def _poses(linear: LinearModel, rng: np.random.Generator, lower: Array, upper: Array,
-           count: int) -> Array:
-    """Random poses, shape (count, n), in which all loops close."""
-    if linear.loops is None:
-        return rng.uniform(lower, upper, (count, len(lower)))
-    found = np.zeros((0, len(lower)))
-    for _ in range(20):
-        q = rng.uniform(lower, upper, (count, len(lower)))
-        found = np.concatenate([found, q[linear.loops.reachable(q)]])
-        if len(found) >= count:
-            return found[:count]
-    raise IdentificationError(f'the loops close in {len(found)} of {20 * count} random poses; '
-                              'valid: narrower limits of the independent joints')
+def _poses(linear: LinearModel, rng: np.random.Generator, count: int) -> Array:
+    """Return random poses of a tree, shape (count, n): revolute joints over a whole turn."""
+    model, joints = linear.model, linear.joints
+    turns = ~np.array([any(model.prismatic[b] and model.row[b, model.joint_names.index(name)]
+                           for b in range(len(model.parent))) for name in joints.joint_names])
+    bounded = np.isfinite(joints.lower) & np.isfinite(joints.upper)
+    lower = np.where(turns, -np.pi, np.where(bounded, joints.lower, -1.0))
+    upper = np.where(turns, np.pi, np.where(bounded, joints.upper, 1.0))
+    return rng.uniform(lower, upper, (count, joints.n))
 
 
 def _sort(term: str) -> str:
@@ -161,21 +166,19 @@ def _sort(term: str) -> str:
 
 
 def _independent(factor: Array, order: list[int], tolerance: float) -> list[int]:
-    """Columns chosen in order, each where it has a part apart from those before."""
+    """Return columns chosen in order, each where it is independent of those before."""
     rank = _rank(factor, tolerance)
     basis = np.zeros((factor.shape[0], 0))
-    parts = []
     chosen: list[int] = []
     for k in order:
         column = factor[:, k].copy()
         for _ in range(2):  # the second sweep removes what rounding left
             column -= basis @ (basis.T @ column)
         apart = float(np.linalg.norm(column))
-        parts.append(apart)
         if apart > tolerance and len(chosen) < rank:
             basis = np.column_stack([basis, column / apart])
             chosen.append(k)
-    if len(chosen) < rank:  # in this order some columns hide behind others: take the pivots
+    if len(chosen) < rank:  # several small parts were each below the tolerance: take the pivots
         _, _, pivots = scipy.linalg.qr(factor, mode='economic', pivoting=True)
         return sorted(int(k) for k in pivots[:rank])
     return sorted(chosen)
@@ -183,7 +186,7 @@ def _independent(factor: Array, order: list[int], tolerance: float) -> list[int]
 
 def _rank(factor: Array, tolerance: float) -> int:
     diagonal = np.abs(np.diag(scipy.linalg.qr(factor, mode='r', pivoting=True)[0]))
-    return int((diagonal > tolerance * max(diagonal[0], 1e-300)).sum())
+    return int((diagonal > tolerance * diagonal[0]).sum())
 
 
 def _expression(names: tuple[str, ...], kept: int, row: Array) -> str:

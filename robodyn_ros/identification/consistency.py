@@ -1,9 +1,9 @@
 """A physically consistent estimate: a semidefinite program with a prior towards the nominal.
 
-Every body's 4 x 4 pseudo-inertia stays positive definite (theory section 8.7), rotor inertias and
-friction do not become negative. What the log does not tell is drawn to the nominal model, in the
-metric in which a body's distance does not depend on units or frames: the second-order form of
-the log-determinant divergence, ``tr((P0^-1 dP)^2)``.
+Every body's 4 x 4 pseudo-inertia stays positive definite (theory section 8.7), and rotor inertias
+and friction do not become negative. Parameters that the log does not determine are drawn towards
+the nominal model. The distance between two bodies does not depend on units or frames: it is the
+second-order form of the log-determinant divergence, ``tr((P0^-1 dP)^2)``.
 """
 
 from __future__ import annotations
@@ -14,23 +14,26 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse
 
-from robodyn_ros.description import Array
 from robodyn_ros.errors import IdentificationError
 from robodyn_ros.identification.linear_model import LinearModel
 from robodyn_ros.identification.observations import triangular
+from robodyn_ros.model import Model
+from robodyn_ros.packages import package
+from robodyn_ros.spatial import Array, inertia_components, inertia_tensor
 
-MARGIN = 1e-3  # P is at least this share of the nominal P0
-PRIORS = (1.0, 1e-2, 1e-4, 1e-6)  # 1: one standard deviation of it is a factor e
-LOSS = 0.002  # of the error on data left out, by which a stronger prior may be worse
+MARGIN = 1e-3  # P is at least this fraction of the nominal P0
+PRIORS = (1.0, 1e-2, 1e-4, 1e-6)  # at 1, one standard deviation of the prior is a factor of e
+LOSS = 0.0005  # a stronger prior may be worse by this fraction of the error on data left out
+SMALLEST_RADIUS = 0.01  # m, radius of gyration that a nominal body is given at least
+SMALLEST_MASS = 0.05  # of the median mass, which a nominal body is given at least
 NONNEGATIVE = ('Ia', 'Fvl', 'Fcl', 'Fvm', 'Fcm')
 _ROOT2 = np.sqrt(2.0)
 _TRIANGLE = [(i, j) for j in range(4) for i in range(j + 1)]  # columns of the upper triangle
 
 
 def pseudo_inertia(rigid: Array) -> Array:
-    """4 x 4 pseudo-inertia of rigid parameters ``Ixx Ixy Ixz Iyy Iyz Izz m mx my mz``."""
-    xx, xy, xz, yy, yz, zz, m, *h = rigid
-    tensor = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+    """Return the 4 x 4 pseudo-inertia of ``Ixx Ixy Ixz Iyy Iyz Izz m mx my mz``."""
+    tensor, (m, *h) = inertia_tensor(rigid), rigid[6:]
     p = np.zeros((4, 4))
     p[:3, :3] = np.trace(tensor) / 2 * np.eye(3) - tensor
     p[:3, 3] = p[3, :3] = h
@@ -39,43 +42,55 @@ def pseudo_inertia(rigid: Array) -> Array:
 
 
 def rigid_of(p: Array) -> Array:
-    """Rigid parameters of a pseudo-inertia."""
+    """Return the ten inertial parameters of a pseudo-inertia."""
     tensor = np.trace(p[:3, :3]) * np.eye(3) - p[:3, :3]
-    return np.array([*tensor[np.triu_indices(3)], p[3, 3], *p[:3, 3]])
+    return np.array([*inertia_components(tensor), p[3, 3], *p[:3, 3]])
 
 
 def consistent_bodies(rigid: Array) -> Array:
-    """Which bodies can exist: smallest eigenvalue of each pseudo-inertia > 0; shape (b,) bool."""
+    """Return which bodies are physically consistent, shape (b,).
+
+    The pseudo-inertia of such a body is positive definite.
+    """
     return np.array([np.linalg.eigvalsh(pseudo_inertia(body))[0] > 0 for body in rigid])
+
+
+def is_consistent(model: Model) -> bool:
+    """Whether all bodies with mass are physically consistent and nothing else is negative."""
+    heavy = model.inertial_parameters[:, 6] != 0
+    return bool(consistent_bodies(model.inertial_parameters[heavy]).all()
+                and (model.armature >= 0).all() and (model.link_friction[:, :2] >= 0).all()
+                and (model.motor_friction[:, :2] >= 0).all())
 
 
 def consistent_estimate(linear: LinearModel, folds: Sequence[Array], sigma: Array, *,
                         prior: float | None = None,
                         known: dict[int, float] | None = None) -> Array:
-    """Estimate all parameters of the linear model so that a robot can have them.
+    """Estimate all parameters of the linear model under the conditions of physical consistency.
 
     Parameters
     ----------
     linear : LinearModel
         The model with p columns.
     folds : sequence of ndarray, shape (rows, p + 1, p + 1)
-        Factors of ``[W, tau]`` of contiguous parts of the data.
+        Triangular factors of ``[W, tau]``, one for each contiguous part of the data.
     sigma : ndarray, shape (rows,)
-        Residuals' standard deviations, the weights.
+        Standard deviation of each row's residual, from which its weight follows; N m or N.
     prior : float, optional
-        Weight of the distance to the nominal model; default: the one with the least error on
-        parts left out.
+        Weight of the distance to the nominal model. The default is the weight with the least
+        error on parts that are left out.
     known : dict of int to float, optional
-        Columns whose parameters are known.
+        Values of known parameters by their columns.
 
     Returns
     -------
     ndarray, shape (p,)
+        The parameters, SI units.
 
     Raises
     ------
     IdentificationError
-        The solver finds none.
+        If the solver finds no solution.
     """
     p = len(linear.columns)
     known = known or {}
@@ -106,7 +121,7 @@ def _square(triangle: Array, theta: Array) -> float:
 def _solve(coordinates: _Coordinates, triangle: Array, prior: float,
            known: dict[int, float]) -> Array:
     """Least squares on a triangular factor of ``[W, tau]`` under the cones."""
-    import clarabel
+    clarabel = package('clarabel')
 
     shift, spread, rigid_sets, cones_of = coordinates
     p = len(shift)
@@ -139,7 +154,7 @@ def _solve(coordinates: _Coordinates, triangle: Array, prior: float,
     settings = clarabel.DefaultSettings()
     settings.verbose = False
     settings.max_iter = 200
-    scale = max(float(np.abs(np.diag(quadratic)).max()), 1e-300)
+    scale = float(np.abs(np.diag(quadratic)).max()) or 1.0
     if not rows:
         return np.asarray(shift + spread @ np.linalg.solve(quadratic, a.T @ residual))
     solver = clarabel.DefaultSolver(
@@ -147,17 +162,18 @@ def _solve(coordinates: _Coordinates, triangle: Array, prior: float,
         scipy.sparse.csc_matrix(np.concatenate(rows)), np.concatenate(right), cones, settings)
     solution = solver.solve()
     if str(solution.status) not in ('Solved', 'AlmostSolved', 'InsufficientProgress'):
-        raise IdentificationError(f'no physically consistent estimate: {solution.status}')
+        raise IdentificationError(f'there is no physically consistent estimate: {solution.status}')
     theta = shift + spread @ np.array(solution.x)
-    for k in nonnegative:  # the solver may leave a zero at -1e-9
+    for k in nonnegative:  # the solver may leave -1e-9 in place of zero
         theta[k] = max(theta[k], 0.0)
     return np.asarray(theta)
 
 
 class _Coordinates(NamedTuple):
-    """``theta = shift + spread @ y``: y of a body is its distance to the nominal one.
+    """Coordinates y with ``theta = shift + spread @ y``.
 
-    The others' y is about 1 where they explain all of the torque.
+    The y of a body is its distance to the nominal body; the y of another parameter is about 1
+    where the parameter explains all of the torque.
     """
 
     shift: Array
@@ -195,20 +211,20 @@ def _coordinates(linear: LinearModel, triangle: Array) -> _Coordinates:
 
 
 def _nominal_bodies(linear: LinearModel) -> dict[int, Array]:
-    """Pseudo-inertias of the nominal bodies; one that no body has is made one."""
-    rigid = linear.model.rigid
+    """Return pseudo-inertias of the nominal bodies, made physically consistent where needed."""
+    rigid = linear.model.inertial_parameters
     typical = max(float(np.median(rigid[:, 6])), 1e-2)
     found = {}
     for body in (-1, *linear.bodies):
         p = pseudo_inertia(rigid[body]) if body >= 0 else np.zeros((4, 4))
         if body < 0 and linear.payload is None:
             continue
-        mass = max(float(p[3, 3]), 0.05 * typical)
+        mass = max(float(p[3, 3]), SMALLEST_MASS * typical)
         p[3, 3] = mass
         com = p[:3, 3] / mass
         central = p[:3, :3] - mass * np.outer(com, com)
         values, vectors = np.linalg.eigh(central)
-        values = np.maximum(values, mass * 0.01**2)  # a body of 1 cm at least
+        values = np.maximum(values, mass * SMALLEST_RADIUS**2)
         p[:3, :3] = vectors * values @ vectors.T + mass * np.outer(com, com)
         p[:3, 3] = p[3, :3] = mass * com
         found[body] = p
@@ -219,8 +235,8 @@ def _svec(matrix: Array) -> Array:
     return np.array([matrix[i, j] * (1.0 if i == j else _ROOT2) for i, j in _TRIANGLE])
 
 
-def free_bodies(linear: LinearModel, theta: Array) -> Sequence[str]:
-    """Names of bodies that no physical body is, of an unconstrained set of parameters."""
+def inconsistent_bodies(linear: LinearModel, theta: Array) -> Sequence[str]:
+    """Return the joints of bodies with physically inconsistent parameters."""
     bad = []
     for body in linear.bodies:
         rigid = np.array([theta[k] for k, c in enumerate(linear.columns)

@@ -1,93 +1,210 @@
-"""Drive gains from currents, with a known payload (Kolyubin remark 5.2).
+"""Drive gains from currents, with a payload of known mass (Kolyubin remark 5.2).
 
-``g_j i_j = W_j theta`` fixes the gains up to one common factor; a payload of known mass, centre
-and inertia, on in some of the logs, fixes that too.
+The current of joint j is ``h_j W_j theta`` with the inverse h of its drive gain. Logs without and
+with a payload determine the gains up to one common factor, which the mass of the payload fixes.
+Its centre of mass and inertia are estimated with the gains: a guessed centre would distort them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from robodyn_ros.description import Array, Inertial
 from robodyn_ros.dynamics import Dynamics
-from robodyn_ros.errors import IdentificationError
+from robodyn_ros.errors import IdentificationError, ValueRangeError
 from robodyn_ros.identification.base_parameters import base_parameters
-from robodyn_ros.identification.linear_model import FrictionShape, LinearModel
+from robodyn_ros.identification.choices import DECIMATED_PER_BAND, first_shape
+from robodyn_ros.identification.linear_model import LinearModel
 from robodyn_ros.identification.log import Log
-from robodyn_ros.identification.observations import Observations, factors_of, merge
-from robodyn_ros.identification.signals import FilterSettings, segments_of
+from robodyn_ros.identification.observations import Observations
+from robodyn_ros.identification.pieces import pieces_of
+from robodyn_ros.identification.settings import FilterSettings
+from robodyn_ros.identification.signals import Filtering, design, motion_spectrum, segments_of
+from robodyn_ros.identification.statistics import long_run_factor
 from robodyn_ros.model import Model
-from robodyn_ros.rigid_body import rigid_parameters, transform_rigid
+from robodyn_ros.numerics import safe_divide
+from robodyn_ros.spatial import Array, Inertial
 
-SWEEPS = 10
+SWEEPS = 30  # of Gauss and Newton's method
+SETTLED = 1e-10  # relative change of the gains
+WORST = 0.25  # of its value: a gain with a larger standard deviation is not returned
+LEAST_FREE = 0.1  # of the independent samples are left by the parameters at least
+RIDGE = 1e-14  # of each column's square, so that unexcited parameters do not stop the others
 
 
 @dataclass(frozen=True, eq=False)
 class DriveGains:
-    """Joint torque per unit of current, shape (n,), N m/A; and their standard deviations."""
+    """Drive gains, and the payload with which they were found.
+
+    Attributes
+    ----------
+    joint_names : tuple of str
+        The n joints.
+    values, deviation : ndarray, shape (n,)
+        Joint torque per unit of current, and its standard deviation, N m/A or N/A. The deviation
+        takes the correlation of the residuals in time into account.
+    payload : dict of str to float
+        Estimated parameters of the payload about the frame of the joint that carries it, by
+        their names.
+    """
 
     joint_names: tuple[str, ...]
     values: Array
     deviation: Array
+    payload: dict[str, float]
 
 
-def identify_drive_gains(model: Model, logs: list[Log], payload: Inertial, link: str, *,
-                         kind: str = 'lumped') -> DriveGains:
+def identify_drive_gains(model: Model, logs: Sequence[Log], payload: Inertial | float, link: str,
+                         *, kind: str = 'lumped') -> DriveGains:
     """Identify drive gains from logs whose ``tau`` are currents.
 
     Parameters
     ----------
     model : Model
         The robot.
-    logs : list of Log
-        Some with the payload (``loaded``), some without; the motions must excite each joint.
-    payload : Inertial
-        Of the payload, in the frame of ``link``.
+    logs : sequence of Log
+        Some with the payload (``loaded``), and some without; the motions must excite each joint.
+    payload : float or Inertial
+        Mass of the payload, kg. Of an inertial, only the mass is used.
     link : str
-        What carries it.
+        The link that carries it.
     kind : str
         See `LinearModel`.
 
     Raises
     ------
     IdentificationError
-        No log with, or none without the payload; a joint whose gain the logs do not tell.
+        If there is no log with the payload or none without it, or if the logs do not determine
+        the gain of a joint to 25 % of its value.
+    ValueRangeError
+        If the mass is not positive.
     """
+    mass = payload.mass if isinstance(payload, Inertial) else float(payload)
+    if not mass > 0:
+        raise ValueRangeError('mass of the payload', mass, 'above 0 kg')
     if {log.loaded for log in logs} != {False, True}:
         raise IdentificationError('drive gains need logs with and without the payload')
-    notes: list[str] = []
-    segments = [segment for log in logs
-                for segment in segments_of(log.for_model(model), FilterSettings(), notes)]
-    shape = FrictionShape('coulomb', 0.0, np.ones(model.n))
-    linear = LinearModel(Dynamics(model), kind, friction=shape, payload=link)
-    load = [k for k, column in enumerate(linear.columns) if column.body < 0]
-    kept = [k for k in base_parameters(LinearModel(linear.dynamics, kind, friction=shape)).kept]
-    observations = Observations(linear, segments)
-    factors = merge([factors_of(block) for block in observations.blocks()])
-    frame = model.link_frame(link)
-    known = transform_rigid(rigid_parameters(payload), frame.rotation, frame.translation)
-    n, b = model.n, len(kept)
-    sigma = np.ones(n)
-    counts = np.sum([block.used.sum(axis=0) for block in observations.blocks()], axis=0)
-    solution, covariance = np.zeros(b + n), np.zeros((b + n, b + n))
+    observations, columns, known = _equations(model, logs, mass, link, kind)
+    w, current = _rows(observations)
+    if any(not values.any() for values in current):
+        raise IdentificationError('a joint whose current is zero throughout')
+    theta, h, sigma = _start(w, current, columns, known)
     for _ in range(SWEEPS):
-        rows, right = [], []
-        for j in range(n):
-            gain = np.zeros((len(factors[j]), n))
-            gain[:, j] = -factors[j][:, -1]
-            rows.append(np.concatenate([factors[j][:, kept], gain], axis=1) / sigma[j])
-            right.append(-factors[j][:, load] @ known / sigma[j])
-        w, target = np.concatenate(rows), np.concatenate(right)
-        scale = np.linalg.norm(w, axis=0)
-        if (scale == 0).any():
-            raise IdentificationError('a joint whose current is zero throughout')
-        solution = np.linalg.lstsq(w / scale, target, rcond=1e-10)[0] / scale
-        residual = (w @ solution - target).reshape(n, -1) * sigma[:, None]
-        # in units of torque: the residual of each joint
-        sigma = np.sqrt((residual**2).sum(axis=1) / np.maximum(counts, 1))
-        sigma = np.maximum(sigma, 1e-9 * sigma.max())
-        inverse = np.linalg.pinv(w / scale) / scale[:, None]
-        covariance = inverse @ inverse.T
-    return DriveGains(model.joint_names, solution[b:], np.sqrt(np.diag(covariance)[b:]))
+        normal, right, sigma = _normal(w, current, columns, known, theta, h)
+        step = _solve(normal, right)
+        theta, change = theta + step[:len(columns)], step[len(columns):]
+        h = h + change
+        if np.abs(safe_divide(change, h)).max() < SETTLED:
+            break
+    normal, _, sigma = _normal(w, current, columns, known, theta, h)
+    deviation = _deviation(w, current, columns, known, theta, h, sigma, normal)
+    values = safe_divide(1.0, h, at_zero=np.inf)
+    poor = [joint for joint, value, spread in zip(model.joint_names, values, deviation,
+                                                  strict=True)
+            if not spread < WORST * abs(value)]
+    if poor:
+        raise IdentificationError(
+            f'these logs do not determine the drive gains of {", ".join(poor)}; valid: motions '
+            'in which the weight of the payload acts on these joints in different directions')
+    names = observations.linear.names
+    found = {names[k]: float(value) for k, value in zip(columns, theta, strict=True)
+             if names[k].endswith(':payload')}
+    return DriveGains(model.joint_names, values, deviation, {'m:payload': mass, **found})
+
+
+def _equations(model: Model, logs: Sequence[Log], mass: float, link: str, kind: str,
+               ) -> tuple[Observations, list[int], Array]:
+    """Return the observations, the columns to estimate, and the known parameters."""
+    notes: list[str] = []
+    pieces = [piece for log in logs for piece in pieces_of(log.for_model(model), notes)]
+    spectrum = motion_spectrum(pieces)
+    cutoff, order = design(pieces, spectrum, FilterSettings())
+    decimation = DECIMATED_PER_BAND * spectrum.band
+    segments = segments_of(pieces, Filtering(spectrum.band, cutoff, order, decimation,
+                                             decimation), notes)
+    dynamics = Dynamics(model)
+    linear = LinearModel(dynamics, kind, payload=link,
+                         friction=first_shape(dynamics, segments, spectrum, cutoff))
+    place = linear.names.index('m:payload')
+    known = np.zeros(len(linear.columns))
+    known[place] = mass
+    columns = [k for k in base_parameters(linear).kept if k != place]
+    return Observations(linear, segments, decimation=decimation), columns, known
+
+
+def _rows(observations: Observations) -> tuple[list[Array], list[Array]]:
+    """Return W, shape (N, p), and the currents, shape (N,), of every joint."""
+    blocks = list(observations.blocks())
+    return ([np.concatenate([b.w[b.used[:, j], j] for b in blocks])
+             for j in range(observations.linear.rows)],
+            [np.concatenate([b.tau[b.used[:, j], j] for b in blocks])
+             for j in range(observations.linear.rows)])
+
+
+def _start(w: list[Array], current: list[Array], columns: list[int], known: Array,
+           ) -> tuple[Array, Array, Array]:
+    """Solve ``g_j i_j = W_j theta``, which is linear, but biased by noise of the currents."""
+    n, b = len(w), len(columns)
+    gram, right = np.zeros((b + n, b + n)), np.zeros(b + n)
+    for j in range(n):
+        rows = np.concatenate([w[j][:, columns], np.zeros((len(w[j]), n))], axis=1)
+        rows[:, b + j] = -current[j]
+        rows = rows / max(float(np.linalg.norm(current[j])), np.finfo(float).tiny)
+        target = -(w[j] @ known) / float(np.linalg.norm(current[j]))
+        gram += rows.T @ rows
+        right += rows.T @ target
+    solution = _solve(gram, right)
+    return solution[:b], safe_divide(1.0, solution[b:], at_zero=1.0), np.ones(n)
+
+
+def _normal(w: list[Array], current: list[Array], columns: list[int], known: Array, theta: Array,
+            h: Array) -> tuple[Array, Array, Array]:
+    """Return normal equations of a Gauss-Newton step, and the residuals' deviations."""
+    n, b = len(w), len(columns)
+    gram, right, sigma = np.zeros((b + n, b + n)), np.zeros(b + n), np.zeros(n)
+    for j in range(n):
+        slope, residual = _slope(w[j], current[j], columns, known, theta, h, j)
+        sigma[j] = np.sqrt(residual @ residual / max(len(residual), 1))
+    sigma = np.maximum(sigma, 1e-9 * sigma.max())
+    for j in range(n):
+        slope, residual = _slope(w[j], current[j], columns, known, theta, h, j)
+        places = [*range(b), b + j]
+        gram[np.ix_(places, places)] += slope.T @ slope / sigma[j] ** 2
+        right[places] += slope.T @ residual / sigma[j] ** 2
+    return gram, right, sigma
+
+
+def _slope(w: Array, current: Array, columns: list[int], known: Array, theta: Array, h: Array,
+           j: int) -> tuple[Array, Array]:
+    """Return the derivatives of the current of joint j, shape (N, b + 1), and the residual."""
+    torque = w[:, columns] @ theta + w @ known
+    return np.column_stack([h[j] * w[:, columns], torque]), current - h[j] * torque
+
+
+def _deviation(w: list[Array], current: list[Array], columns: list[int], known: Array,
+               theta: Array, h: Array, sigma: Array, normal: Array) -> Array:
+    """Return standard deviations of the gains, with the residuals' correlation in time."""
+    b = len(columns)
+    middle = np.zeros_like(normal)
+    for j in range(len(w)):
+        slope, residual = _slope(w[j], current[j], columns, known, theta, h, j)
+        places = [*range(b), b + j]
+        factor = long_run_factor(residual)
+        # the parameters absorb a part of the noise: of as many samples as are independent
+        absorbed = (b / len(w) + 1) * factor / len(residual)
+        factor /= max(1 - absorbed, LEAST_FREE)
+        middle[np.ix_(places, places)] += factor * (slope.T @ slope) / sigma[j] ** 2
+    inverse = _solve(normal, np.eye(len(normal)))
+    covariance = inverse @ middle @ inverse.T
+    return np.sqrt(np.maximum(np.diag(covariance)[b:], 0.0)) * safe_divide(
+        1.0, h**2, at_zero=np.inf)
+
+
+def _solve(matrix: Array, right: Array) -> Array:
+    scale = np.sqrt(np.diag(matrix))
+    scale = np.where(scale > 0, scale, 1.0)
+    scaled = matrix / np.outer(scale, scale) + RIDGE * np.eye(len(matrix))
+    solution = np.linalg.solve(scaled, (right.T / scale).T)
+    return np.asarray((solution.T / scale).T)

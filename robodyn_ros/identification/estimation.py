@@ -1,4 +1,4 @@
-"""Estimates of base parameters: weighted, robust, instrumental (Kolyubin 5.21-5.23)."""
+"""Estimates of base parameters: weighted, robust, or instrumental (Kolyubin 5.21-5.23)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 import scipy.linalg
 
-from robodyn_ros.description import Array
 from robodyn_ros.errors import IdentificationError
 from robodyn_ros.identification.observations import (
     Block,
@@ -16,9 +15,13 @@ from robodyn_ros.identification.observations import (
     merge,
     triangular,
 )
+from robodyn_ros.numerics import safe_divide
+from robodyn_ros.spatial import Array
 
-HUBER = 1.345  # of the standard deviation: 95 % efficient for normal noise
+HUBER = 1.345  # standard deviations, with which Huber's function is 95 % efficient
+NORMAL = 1.4826  # standard deviation over median absolute deviation of normal noise
 SWEEPS = 20
+LEAST_SIGMA = 1e-9  # of the largest: a row without noise would have an infinite weight
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,13 +31,13 @@ class Estimate:
     Attributes
     ----------
     values : ndarray, shape (b,)
-        SI units.
+        Base parameters, SI units.
     sigma : ndarray, shape (rows,)
         Standard deviation of each row's residual, N m or N.
     factor : ndarray, shape (b, b)
         R of the weighted observation matrix; the plain covariance is ``(R'R)^-1``.
     count : ndarray, shape (rows,)
-        Samples of each row.
+        Number of samples of each row.
     """
 
     values: Array
@@ -44,7 +47,7 @@ class Estimate:
 
     @property
     def plain_covariance(self) -> Array:
-        """What independent noise would give, shape (b, b)."""
+        """The covariance that independent noise would give, shape (b, b)."""
         scale = np.linalg.norm(self.factor, axis=0)
         inverse = np.linalg.pinv(self.factor / scale, rcond=1e-12) / scale[:, None]
         return inverse @ inverse.T
@@ -52,7 +55,7 @@ class Estimate:
 
 def least_squares(factors: Array, kept: tuple[int, ...], count: Array, *,
                   weighted: bool = True, sweeps: int = SWEEPS) -> Estimate:
-    """Solve for base parameters from factors of ``[W, tau]``, one a row of the robot.
+    """Estimate base parameters from factors of ``[W, tau]``, one for each row of the robot.
 
     Parameters
     ----------
@@ -63,21 +66,22 @@ def least_squares(factors: Array, kept: tuple[int, ...], count: Array, *,
     count : ndarray, shape (rows,)
         Samples of each row.
     weighted : bool
-        Weigh each row by its residual's standard deviation, iterated (5.22-5.23); else all alike.
+        Whether each row is weighted by the standard deviation of its residual, which is found
+        by iteration (5.22-5.23).
     sweeps : int
-        At most so many iterations.
+        Largest number of iterations.
 
     Raises
     ------
     IdentificationError
-        Fewer samples than parameters, or a base parameter that the motion does not excite.
+        If there are too few samples, or if the motion does not excite a base parameter.
     """
     columns = [*kept, -1]
     small = factors[:, :, columns]
     rows, b = len(small), len(kept)
     if count.sum() < 2 * b:
-        raise IdentificationError(f'{int(count.sum())} equations for {b} parameters: a longer log '
-                                  'or a higher cutoff is needed')
+        raise IdentificationError(f'there are {int(count.sum())} equations for {b} parameters; '
+                                  'valid: a longer log or a higher cutoff')
     sigma = np.ones(rows)
     present = count > 0
     values = np.zeros(b)
@@ -96,7 +100,7 @@ def least_squares(factors: Array, kept: tuple[int, ...], count: Array, *,
         leverage = ((small[:, :, :b] @ inverse) ** 2).sum(axis=(1, 2)) / sigma**2
         freedom = np.maximum(count - leverage, 0.1 * count)
         new = np.sqrt(squares / np.maximum(freedom, 1.0))
-        new = np.maximum(new, 1e-9 * max(float(new.max()), 1e-300))
+        new = np.maximum(new, LEAST_SIGMA * (float(new.max()) or 1.0))
         settled = np.allclose(new[present], sigma[present], rtol=1e-6)
         if weighted:
             sigma = new
@@ -109,7 +113,7 @@ def least_squares(factors: Array, kept: tuple[int, ...], count: Array, *,
 
 
 def _solve(factor: Array, right: Array) -> tuple[Array, Array]:
-    """Inverse of a triangular factor, and the solution; by its rank where it has not all."""
+    """Return the inverse of a triangular factor, or its pseudo-inverse, and the solution."""
     diagonal = np.abs(np.diag(factor))
     if diagonal.min() > 1e-7 * diagonal.max():
         inverse = scipy.linalg.lapack.dtrtri(factor)[0]
@@ -119,12 +123,12 @@ def _solve(factor: Array, right: Array) -> tuple[Array, Array]:
 
 
 def counts_of(blocks: list[Block]) -> Array:
-    """Samples that count, shape (rows,)."""
+    """Return the number of samples that are used, shape (rows,)."""
     return np.sum([block.used.sum(axis=0) for block in blocks], axis=0).astype(float)
 
 
 def huber(observations: Observations, kept: tuple[int, ...], start: Estimate) -> Estimate:
-    """Down-weigh samples whose residual is large for its row (Huber's function)."""
+    """Give less weight to samples whose residual is large for its row (Huber's function)."""
     estimate = start
     for _ in range(SWEEPS):
         factors = []
@@ -133,7 +137,7 @@ def huber(observations: Observations, kept: tuple[int, ...], start: Estimate) ->
             residual = np.concatenate([
                 (b.tau[:, k] - b.w[:, k][:, kept] @ estimate.values)[b.used[:, k]]
                 for b in observations.blocks()])
-            sigma[k] = 1.4826 * np.median(np.abs(residual)) if len(residual) else 1.0
+            sigma[k] = NORMAL * np.median(np.abs(residual)) if len(residual) else 1.0
         sigma = np.maximum(sigma, 1e-12)
         for block in observations.blocks():
             residual = (block.tau - block.w[:, :, kept] @ estimate.values) / sigma
@@ -150,11 +154,11 @@ def huber(observations: Observations, kept: tuple[int, ...], start: Estimate) ->
 
 def instrumental_variables(observations: Observations, kept: tuple[int, ...],
                            estimate: Estimate) -> Array:
-    """Estimate by instruments that noise leaves alone: the regressor of the smooth motion.
+    """Estimate by instrumental variables: the regressor of a motion with little noise.
 
-    The smooth motion is the commanded one where it was logged, the average of a periodic one, or
-    positions filtered down to the motion's own band. Where this estimate differs from the least
-    squares by more than their standard deviations, noise in W has biased those.
+    This motion is the commanded one where it was logged, the average of a periodic one, or the
+    positions filtered down to the band of the motion. Where this estimate differs from the least
+    squares by more than their standard deviations, noise in W has biased the least squares.
 
     Returns
     -------
@@ -163,11 +167,7 @@ def instrumental_variables(observations: Observations, kept: tuple[int, ...],
     """
     calm = [replace(segment, q=segment.smooth[0], qd=segment.smooth[1], qdd=segment.smooth[2])
             for segment in observations.segments]
-    instruments = Observations(observations.linear, calm, cutoff=None, slow=observations.slow,
-                               torques_of=observations.torques_of,
-                               known={observations.linear.names[k]: value
-                                      for k, value in observations.known.items()})
-    instruments.cutoffs, instruments.steps = observations.cutoffs, observations.steps
+    instruments = observations.changed(calm)
     b = len(kept)
     left, right = np.zeros((b, b)), np.zeros(b)
     for block, other in zip(observations.blocks(), instruments.blocks(), strict=True):
@@ -176,5 +176,7 @@ def instrumental_variables(observations: Observations, kept: tuple[int, ...],
             z = other.w[use, row][:, kept] / estimate.sigma[row] ** 2
             left += z.T @ block.w[use, row][:, kept]
             right += z.T @ block.tau[use, row]
-    scale = np.sqrt(np.maximum(np.abs(np.diag(left)), 1e-300))
-    return np.linalg.lstsq(left / np.outer(scale, scale), right / scale, rcond=None)[0] / scale
+    scale = np.sqrt(np.abs(np.diag(left)))
+    scaled = safe_divide(left, np.outer(scale, scale))
+    solution = np.linalg.lstsq(scaled, safe_divide(right, scale), rcond=None)[0]
+    return np.asarray(safe_divide(solution, scale))

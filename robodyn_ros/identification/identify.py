@@ -1,4 +1,4 @@
-"""The one path from logs to an identified robot: `identify` and `validate`."""
+"""The way from logs to an identified robot: `identify`, `validate` and `reduce`."""
 
 from __future__ import annotations
 
@@ -8,16 +8,21 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.optimize import lsq_linear
 
-from robodyn_ros.description import Array
-from robodyn_ros.dynamics import AnyDynamics, ClosedLoopDynamics, Dynamics
+from robodyn_ros.dynamics import RobotDynamics, dynamics_of
 from robodyn_ros.errors import IdentificationError, UnknownNameError
 from robodyn_ros.identification.base_parameters import BaseParameters, base_parameters
-from robodyn_ros.identification.consistency import (
-    consistent_estimate,
-    free_bodies,
+from robodyn_ros.identification.choices import (
+    DECIMATED_PER_BAND,
+    DECIMATIONS,
+    WIDTHS,
+    FilterChoice,
+    FrictionChoice,
+    choose_filters,
+    choose_friction,
+    first_shape,
 )
+from robodyn_ros.identification.consistency import consistent_estimate, inconsistent_bodies
 from robodyn_ros.identification.estimation import (
     Estimate,
     counts_of,
@@ -25,70 +30,84 @@ from robodyn_ros.identification.estimation import (
     instrumental_variables,
     least_squares,
 )
-from robodyn_ros.identification.friction_choice import (
-    WIDTHS,
-    FrictionChoice,
-    choose_friction,
-    fast_speeds,
-)
-from robodyn_ros.identification.linear_model import (
-    STANDARD,
-    FrictionShape,
-    LinearModel,
-    joint_speeds,
-)
+from robodyn_ros.identification.friction import FrictionShape
+from robodyn_ros.identification.identified_model import identified_model
+from robodyn_ros.identification.linear_model import LinearModel
 from robodyn_ros.identification.log import Log
 from robodyn_ros.identification.observations import Observations, factors_of, merge
-from robodyn_ros.identification.result import Result, Settings
-from robodyn_ros.identification.signals import Segment, segments_of
+from robodyn_ros.identification.pieces import Piece, Spectrum, pieces_of
+from robodyn_ros.identification.remarks import remarks
+from robodyn_ros.identification.result import Result
+from robodyn_ros.identification.settings import Settings
+from robodyn_ros.identification.signals import (
+    Filtering,
+    Segment,
+    describe,
+    motion_spectrum,
+    segments_of,
+)
 from robodyn_ros.identification.statistics import Uncertainty, significant, uncertainty_of
 from robodyn_ros.identification.validation import Validation, validate_on
 from robodyn_ros.model import Model
+from robodyn_ros.numerics import safe_divide
+from robodyn_ros.spatial import Array
 
-FOLDS = 3  # of the data, to choose the prior
-BIAS = 1e-4  # of the torque: what changes less is no bias
-METHODS = ('weighted', 'ordinary', 'huber')
+FOLDS = 3  # contiguous parts of the data, between which the weight of the prior is chosen
+FIRST_WIDTH = 0.03  # of a speed of 1 rad/s, of sign(s) while the filters are chosen
+UNEXCITED = 1e-9  # of the longest column: a shorter one is rounding
 
 
-def identify(model: Model | ClosedLoopDynamics, logs: Log | Sequence[Log],
+def identify(model: Model | RobotDynamics, logs: Log | Sequence[Log],
              settings: Settings | None = None, *,
              progress: Callable[[str], None] | None = None, **options: Any) -> Result:
     """Identify a robot from measured logs.
 
     Parameters
     ----------
-    model : Model or ClosedLoopDynamics
-        The nominal robot; with loops, the logs are of its independent joints.
+    model : Model or RobotDynamics
+        The nominal robot. With closed loops, the logs hold its independent joints.
     logs : Log or sequence of Log
-        For the fit alone; prove the result on others with `validate`.
+        Logs for the fit; `validate` then judges the result on other logs.
     settings : Settings, optional
-        How; or the same as keywords.
+        How to identify. Single settings can be given as keywords.
     progress : callable, optional
-        Told each phase.
+        Called with the name of each phase as it begins.
+
+    Returns
+    -------
+    Result
+        The parameters with their uncertainty, and the identified model.
 
     Raises
     ------
-    LogError, IdentificationError, UnknownNameError
-        The logs cannot be used, or do not determine anything.
+    LogError
+        If a log cannot be used.
+    IdentificationError
+        If the logs do not determine any parameter.
+    UnknownNameError
+        If a joint, link or setting does not exist.
     """
     chosen = replace(settings or Settings(), **options)
-    if chosen.method not in METHODS:
-        raise UnknownNameError('method', chosen.method, METHODS)
     tell = progress or (lambda phase: None)
     notes: list[str] = []
     every = [logs] if isinstance(logs, Log) else list(logs)
     tell('reading and filtering')
-    dynamics = model if isinstance(model, ClosedLoopDynamics) else Dynamics(model)
-    segments = _segments(dynamics, every, chosen, notes)
-    speed = fast_speeds([joint_speeds(dynamics, s.q, s.qd) for s in segments])
+    dynamics = dynamics_of(model)
+    pieces = _pieces(dynamics, every, chosen, notes)
+    spectrum = motion_spectrum(pieces)
+    tell('filters')
+    options = _options(dynamics, chosen)
+    filters, segments = _filters(dynamics, pieces, spectrum, chosen, options, notes)
     tell('friction')
-    shape, choice = _friction(dynamics, segments, speed, chosen, notes)
+    shape = first_shape(dynamics, segments, spectrum, filters.filtering.cutoff)
+    choice = _friction(dynamics, segments, shape, filters.filtering, chosen, options, notes)
     tell('base parameters')
-    linear = LinearModel(dynamics, chosen.kind, friction=shape, joints=chosen.joints,
+    linear = LinearModel(dynamics, chosen.kind, friction=choice.shape, joints=chosen.joints,
                          payload=chosen.payload)
     base = base_parameters(linear)
     tell('observation matrices')
-    observations = _observations(linear, segments, chosen)
+    observations = Observations(linear, segments, decimation=filters.filtering.decimation,
+                                known=_known(chosen), **options)
     blocks = list(observations.blocks())
     folds = [factors_of(block, part) for block in blocks
              for part in _parts(len(block.t), max(1, -(-FOLDS // len(blocks))))]
@@ -100,14 +119,15 @@ def identify(model: Model | ClosedLoopDynamics, logs: Log | Sequence[Log],
     if chosen.method == 'huber':
         estimate = huber(observations, base.kept, estimate)
     tell('statistics')
-    found = _judged(observations, base, estimate)
+    found = _judged(observations, base, estimate, filters.filtering.band)
     tell('physical consistency')
     consistent = consistent_estimate(linear, folds, estimate.sigma, prior=chosen.prior,
                                      known=observations.known)
-    _remark(found.uncertainty_, base, found.estimate_, found.bias_, notes)
+    notes += remarks(found.uncertainty_, base, found.estimate_, found.bias_)
     return Result(chosen, linear, base, *found, consistent,
-                  tuple(free_bodies(linear, found.theta_)),
-                  _identified(linear, consistent, observations), choice, observations,
+                  tuple(inconsistent_bodies(linear, found.theta_)),
+                  identified_model(linear, consistent, observations), filters.filtering, filters,
+                  choice, observations,
                   tuple((log.source, _digest(log)) for log in every), tuple(notes))
 
 
@@ -118,42 +138,53 @@ def validate(result: Result, logs: Log | Sequence[Log], *, consistent: bool = Fa
     Parameters
     ----------
     result : Result
-        Of `identify`.
+        What `identify` returned.
     logs : Log or sequence of Log
-        Other logs, or other parts of the same.
+        Other logs, or other parts of the same logs.
     consistent : bool
-        Judge the physically consistent parameters.
+        Whether to judge the physically consistent parameters.
 
     Raises
     ------
     IdentificationError
-        One of the logs was used for the fit.
+        If one of the logs was used for the fit.
     """
     every = [logs] if isinstance(logs, Log) else list(logs)
     seen = {digest for _, digest in result.sources}
     for log in every:
         if _digest(log) in seen:
-            raise IdentificationError(f'{log.source} was used for the fit: that is no validation')
-    segments = _segments(result.linear.whole, every, result.settings, [])
-    observations = _observations(result.linear, segments, result.settings)
-    return validate_on(observations, result.consistent_ if consistent else result.theta_)
+            raise IdentificationError(f'{log.source} was used for the fit and cannot validate it; '
+                                      'valid: other logs, or other parts of this one')
+    dynamics, settings = result.linear.whole, result.settings
+    pieces = _pieces(dynamics, every, settings, [])
+    observations = Observations(
+        result.linear, segments_of(pieces, result.filtering, []),
+        decimation=result.filtering.judged, known=_known(settings),
+        **_options(dynamics, settings))
+    return validate_on(observations, result.consistent_ if consistent else result.theta_,
+                       result.evidence_)
 
 
 def reduce(result: Result, *, relative: float | None = None) -> Result:
-    """Keep the significant base parameters alone and estimate them again (Kolyubin 5.24).
+    """Keep only the significant base parameters and estimate them again (Kolyubin 5.24).
 
     Parameters
     ----------
     result : Result
-        Of `identify`.
+        What `identify` returned.
     relative : float, optional
-        Keep what has a standard deviation below this share of its value; default: what an F test
-        keeps, ``result.significant_``.
+        Keep the parameters whose standard deviation is below this fraction of their value. By
+        default the F test decides, see ``result.significant_``.
 
     Returns
     -------
     Result
-        With fewer base parameters; the physically consistent model is the same.
+        With fewer base parameters; the physically consistent model stays the same.
+
+    Raises
+    ------
+    IdentificationError
+        If ``relative`` is not positive.
     """
     if relative is None:
         keep = [k for k, name in enumerate(result.base_.names) if name in result.significant_]
@@ -167,7 +198,7 @@ def reduce(result: Result, *, relative: float | None = None) -> Result:
     estimate = least_squares(merge([factors_of(block) for block in blocks]), base.kept,
                              counts_of(blocks),
                              weighted=result.settings.method != 'ordinary')
-    found = _judged(result.observations, base, estimate)
+    found = _judged(result.observations, base, estimate, result.filtering.band)
     note = f'reduced from {result.base_.count} to {base.count} significant base parameters'
     return replace(result, base_=base, **found._asdict(), notes=(*result.notes, note))
 
@@ -176,7 +207,7 @@ def reduce(result: Result, *, relative: float | None = None) -> Result:
 
 
 class _Judged(NamedTuple):
-    """What statistics make of an estimate; fields as those of `Result`, in its order."""
+    """An estimate with its statistics; the fields are those of `Result`, in its order."""
 
     estimate_: Estimate
     uncertainty_: Uncertainty
@@ -186,10 +217,11 @@ class _Judged(NamedTuple):
     theta_: Array
 
 
-def _judged(observations: Observations, base: BaseParameters, estimate: Estimate) -> _Judged:
-    uncertainty = uncertainty_of(observations, base.kept, base.names, estimate)
+def _judged(observations: Observations, base: BaseParameters, estimate: Estimate,
+            band: float) -> _Judged:
+    uncertainty = uncertainty_of(observations, base.kept, base.names, estimate, band)
     instrumental = instrumental_variables(observations, base.kept, estimate)
-    bias = (instrumental - estimate.values) / np.maximum(uncertainty.deviation, 1e-300)
+    bias = safe_divide(instrumental - estimate.values, uncertainty.deviation)
     estimate = replace(estimate, values=estimate.values + uncertainty.shift)
     kept = significant(estimate.values, uncertainty.covariance)
     theta = np.zeros(len(observations.linear.columns))
@@ -200,22 +232,22 @@ def _judged(observations: Observations, base: BaseParameters, estimate: Estimate
                    instrumental, bias, theta)
 
 
-def _segments(dynamics: AnyDynamics, logs: Sequence[Log], settings: Settings,
-              notes: list[str]) -> list[Segment]:
+def _pieces(dynamics: RobotDynamics, logs: Sequence[Log], settings: Settings,
+            notes: list[str]) -> list[Piece]:
     if not logs:
-        raise IdentificationError('no log')
+        raise IdentificationError('no log was given; valid: at least one')
     found = []
     for log in logs:
         ready = log.for_model(dynamics.model, joints=dynamics.joints.joint_names,
                               used=settings.torques_of)
-        found += segments_of(ready, settings.filter, notes)
+        found += pieces_of(ready, notes)
         notes += ready.notes
     return found
 
 
-def _observations(linear: LinearModel, segments: list[Segment],
-                  settings: Settings) -> Observations:
-    n, names = linear.joints.n, linear.joints.joint_names
+def _options(dynamics: RobotDynamics, settings: Settings) -> dict[str, Any]:
+    """Return what `Observations` is told about the samples that are used."""
+    n, names = dynamics.joints.n, dynamics.joints.joint_names
     slow = np.broadcast_to(np.asarray(0.0 if settings.slow is None else settings.slow,
                                       np.float64), (n,)).copy()
     counts = None
@@ -224,9 +256,24 @@ def _observations(linear: LinearModel, segments: list[Segment],
             if name not in names:
                 raise UnknownNameError('joint', name, names)
         counts = np.array([name in settings.torques_of for name in names])
-    return Observations(linear, segments, cutoff=settings.decimation, slow=slow,
-                        guard=settings.guard,
-                        torques_of=counts, known=_known(settings))
+    return {'slow': slow, 'guard': settings.guard, 'torques_of': counts}
+
+
+def _filters(dynamics: RobotDynamics, pieces: Sequence[Piece], spectrum: Spectrum,
+             settings: Settings, options: dict[str, Any], notes: list[str],
+             ) -> tuple[FilterChoice, list[Segment]]:
+    """Return the filters, and the segments that they make."""
+    shape = FrictionShape('coulomb' if settings.friction == 'auto' else settings.friction,
+                          settings.friction_width or FIRST_WIDTH, np.ones(dynamics.model.n))
+    linear = LinearModel(dynamics, settings.kind, friction=shape, joints=settings.joints)
+    filters = choose_filters(linear, pieces, spectrum, settings, options)
+    notes += describe(pieces, filters.filtering)
+    if filters.errors:
+        chosen = filters.filtering.cutoff, filters.filtering.decimation
+        least = filters.errors.get(chosen, np.nan)
+        notes.append(f'filters chosen among {len(filters.errors)} pairs: error of {least:.2%} of '
+                     f'the raw torque on data left out of the fit')
+    return filters, segments_of(pieces, filters.filtering, notes)
 
 
 def _parts(size: int, count: int) -> list[slice]:
@@ -243,33 +290,31 @@ def _known(settings: Settings) -> dict[str, float]:
     return {'m:payload': settings.payload_mass}
 
 
-def _friction(dynamics: AnyDynamics, segments: list[Segment], speed: Array,
-              settings: Settings, notes: list[str]) -> tuple[FrictionShape, FrictionChoice | None]:
+def _friction(dynamics: RobotDynamics, segments: list[Segment], shape: FrictionShape,
+              filtering: Filtering, settings: Settings, options: dict[str, Any],
+              notes: list[str]) -> FrictionChoice:
     width = settings.friction_width
     if settings.friction != 'auto' or settings.kind == 'rigid':
         model = 'coulomb' if settings.friction == 'auto' else settings.friction
-        return FrictionShape(model, width or 0.0, speed), None
-    linear = LinearModel(dynamics, settings.kind, friction=FrictionShape('coulomb', 0.0, speed),
-                         joints=settings.joints)
-    observations = _observations(linear, segments, replace(settings, payload_mass=None))
-    choice = choose_friction(observations, speed,
+        return FrictionChoice(replace(shape, model=model, width=width or 0.0), {})
+    linear = LinearModel(dynamics, settings.kind, friction=shape, joints=settings.joints)
+    observations = Observations(linear, segments, decimation=filtering.decimation, **options)
+    widest = DECIMATED_PER_BAND * DECIMATIONS[-1] * filtering.band
+    choice = choose_friction(observations, shape, widest,
                              widths=WIDTHS if width is None else (width,))
-    error = choice.errors[choice.shape.model, choice.shape.width]
-    notes.append(f'friction: {choice.shape.model}, sign(s) {choice.shape.width:g} of the fast '
-                 f'speed wide: {error:.2%} on data left out of the fit; plain Coulomb friction '
-                 f'has {choice.errors.get(("coulomb", 0.0), np.nan):.2%}')
-    return choice.shape, choice
+    notes.append(choice.to_text())
+    return choice
 
 
 def _excited(base: BaseParameters, factors: Array, notes: list[str]) -> BaseParameters:
-    """Leave out base parameters that this motion does not excite at all."""
+    """Return the base parameters that this motion excites."""
     norms = np.sqrt((factors[:, :, list(base.kept)] ** 2).sum(axis=(0, 1)))
-    still = [k for k, norm in enumerate(norms) if norm < 1e-9 * max(norms.max(), 1e-300)]
+    still = [k for k, norm in enumerate(norms) if norm <= UNEXCITED * norms.max()]
     if not still:
         return base
     if len(still) == base.count:
-        raise IdentificationError('no sample counts, or nothing moves; valid: a lower slow or '
-                                  'guard, or a longer log')
+        raise IdentificationError('no sample can be used, or the robot does not move; valid: a '
+                                  'lower slow or guard, or a longer log')
     notes.append('not excited at all by this motion: '
                  + ', '.join(base.names[k] for k in still))
     return _only(base, [k for k in range(base.count) if k not in still])
@@ -279,64 +324,6 @@ def _only(base: BaseParameters, stay: list[int]) -> BaseParameters:
     return replace(base, names=tuple(base.names[k] for k in stay),
                    expressions=tuple(base.expressions[k] for k in stay),
                    kept=tuple(base.kept[k] for k in stay), matrix=base.matrix[stay])
-
-
-def _identified(linear: LinearModel, theta: Array, observations: Observations) -> Model:
-    """The robot with the consistent parameters; friction beyond Coulomb is projected on it."""
-    chi = linear.model.standard_parameters.copy()
-    if linear.kind == 'lumped':  # link-side friction holds both sides now
-        motor = chi.reshape(-1, STANDARD)[:, 14:]
-        motor[[b for b in linear.bodies if not linear.coupled(b)]] = 0.0
-    samples = np.concatenate([joint_speeds(linear.whole, s.q[::7], s.qd[::7])
-                              for s in observations.segments])
-    shape, model = linear.friction, linear.model
-    for k, column in enumerate(linear.columns):
-        if column.standard >= 0:
-            chi[column.standard] = theta[k]
-    for body, side, row in linear.friction_sources:
-        speed, fast = samples @ row, float(np.abs(row) @ shape.speed)
-        columns = [(k, c) for k, c in enumerate(linear.columns)
-                   if c.body == body and c.term[0] in 'Fo' and c.term.endswith(side)]
-        curve = sum((theta[k] * shape.values(c.term, speed, fast) for k, c in columns),
-                    np.zeros(len(speed)))
-        standard = [(k, c) for k, c in columns if c.standard >= 0]
-        if len(standard) == len(columns):
-            continue  # how wide sign(s) is does not change how high it is
-        plain = FrictionShape('coulomb', shape.width, shape.speed)
-        w = np.column_stack([plain.values(c.term, speed, fast) for _, c in standard])
-        offsets = [i for i, (_, c) in enumerate(standard) if c.term.startswith('off')]
-        bounds = [-np.inf if i in offsets else 0.0 for i in range(len(standard))]
-        values = lsq_linear(w, curve, (bounds, np.inf)).x
-        for (_, column), value in zip(standard, values, strict=True):
-            chi[column.standard] = value
-    return model.with_standard_parameters(chi)
-
-
-def _remark(uncertainty: Uncertainty, base: BaseParameters, estimate: Estimate, bias: Array,
-            notes: list[str]) -> None:
-    notes.append(f'{base.count} base parameters, condition {uncertainty.condition:.4g}')
-    notes += uncertainty.poorly_told_apart
-    with np.errstate(divide='ignore', invalid='ignore'):
-        relative = uncertainty.deviation / np.abs(estimate.values)
-    vague = int((relative > 1).sum())
-    if vague > base.count / 3:
-        notes.append(f'{vague} of {base.count} base parameters have a standard deviation above '
-                     'their value: this motion excites the robot badly')
-    if abs(uncertainty.delay) > 2 * uncertainty.delay_deviation:
-        notes.append(f'torques are {1e3 * uncertainty.delay:.3g} ms older than positions (with a '
-                     f'deviation of {1e3 * uncertainty.delay_deviation:.2g} ms): counted')
-    watson = uncertainty.durbin_watson
-    if np.nanmin(watson) < 1 or np.nanmax(watson) > 3:
-        notes.append(f'Durbin-Watson from {np.nanmin(watson):.2f} to {np.nanmax(watson):.2f}: '
-                     'residuals are correlated; standard deviations take that into account')
-    # a bias counts where it is seen in the torques, too
-    felt = np.linalg.norm(estimate.factor, axis=0) * uncertainty.deviation * np.abs(bias)
-    seen = felt > BIAS * np.linalg.norm(estimate.factor @ estimate.values)
-    biased = [name for name, value, there in zip(base.names, bias, seen, strict=True)
-              if abs(value) > 2 and there]
-    if biased:
-        notes.append('noise in the motion has biased (against instrumental variables): '
-                     + ', '.join(biased[:8]) + (', ...' if len(biased) > 8 else ''))
 
 
 def _digest(log: Log) -> str:

@@ -11,45 +11,47 @@ from numpy.typing import ArrayLike
 
 from robodyn_ros.errors import LogError, ShapeError, UnknownNameError
 from robodyn_ros.model import Model
+from robodyn_ros.spatial import Array
 
-MINIMUM = 50  # samples
+MINIMUM = 50  # samples of a log; with fewer, no spectrum and no fit is meaningful
 DEGREES = 180 / np.pi
 
 
 @dataclass(eq=False)
 class Log:
-    """A measured log; rad, m, s, N m, N.
+    """A measured log, in rad, m, s, N m and N.
 
     Parameters
     ----------
     t : array-like, shape (N,)
-        Stamps, s; may jitter, have gaps, repeat or jump back.
+        Stamps, s. They may jitter, have gaps, repeat or jump back.
     q : array-like, shape (N, n)
         Joint positions.
     tau : array-like, shape (N, n)
-        Joint torques as measured at the links, or all there is.
+        Joint torques: those of the joint torque sensors, or the only ones that were measured.
     qd : array-like, shape (N, n), optional
-        Measured velocities; used to detect wrong units, never differentiated.
+        Measured velocities. They serve to detect wrong units and are never differentiated.
     tau_motor : array-like, shape (N, n), optional
-        Torques of the motors, as felt at the joints (models 2 and 3).
+        Torques of the motors, as they act on the joints (for the kinds ``links_and_drives`` and
+        ``drives``).
     joint_names : sequence of str
-        The n joints, in any order.
+        Names of the n joints, in any order.
     extra : array-like, shape (N, n), optional
-        Known torques on the joints besides the robot's own (springs, counterbalances): what is
-        identified is ``tau - extra``.
+        Known torques on the joints besides those of the robot (springs, counterbalances); what
+        is identified explains ``tau - extra``.
     reference : array-like, shape (N, n), optional
-        Commanded positions, for instrumental variables.
+        Commanded positions, which serve as instrumental variables.
     loaded : bool
-        The payload is on.
+        Whether the payload is attached.
     period : float, optional
-        s, of a periodic motion.
+        Period of a periodic motion, s.
     source : str
-        Where it came from.
+        Name of the log, for messages.
 
     Attributes
     ----------
     notes : list of str
-        What was found and done on the way.
+        What was found and changed on the way.
     """
 
     t: ArrayLike
@@ -66,10 +68,10 @@ class Log:
     notes: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        """Check shapes; leave out samples with NaN or infinity, and say how many."""
-        t = np.asarray(self.t, np.float64)
+        """Check types and shapes; leave out samples that are not finite, and note how many."""
+        t = _real(self.t, f'{self.source}: t')
         if t.ndim != 1 or len(t) < MINIMUM:
-            raise LogError(f'{t.size} samples', source=self.source,
+            raise LogError(f'has {t.size} samples', source=self.source,
                            valid=f'at least {MINIMUM}, t of shape (N,)')
         names = tuple(self.joint_names)
         shape = (len(t), len(names))
@@ -78,13 +80,13 @@ class Log:
             values = getattr(self, name)
             if values is None:
                 continue
-            array = np.asarray(values, np.float64)
+            array = _real(values, f'{self.source}: {name}')
             if array.shape != shape:
                 raise ShapeError(f'{self.source}: {name}', f'shape {array.shape}',
                                  f'{shape}: samples, joints')
             arrays[name] = array
         if len(set(names)) != len(names):
-            raise LogError(f'joint names repeat: {", ".join(names)}', source=self.source)
+            raise LogError(f'has repeated joint names: {", ".join(names)}', source=self.source)
         finite = np.isfinite(t)
         for array in arrays.values():
             finite &= np.isfinite(array).all(axis=1)
@@ -94,24 +96,30 @@ class Log:
             raise LogError(f'{bad} of {len(t)} samples are not finite, most in {worst}',
                            source=self.source)
         if bad:
-            self.notes = [*self.notes, f'{bad} samples that are not finite left out']
+            self.notes = [*self.notes, f'{bad} samples that are not finite were left out']
         self.t, self.joint_names = t[finite], names
         for name, array in arrays.items():
             setattr(self, name, array[finite])
 
     @property
     def duration(self) -> float:
-        """From the first stamp to the last, s."""
+        """Time from the first stamp to the last, s."""
         return float(np.ptp(np.asarray(self.t)))
 
     def __len__(self) -> int:
-        """Samples."""
+        """Return the number of samples."""
         return len(np.asarray(self.t))
 
     def part(self, start: float, stop: float) -> Log:
-        """Return the samples from one share of the log to another, 0 to 1, by count."""
+        """Return the samples between two fractions of the log, 0 to 1, by count.
+
+        Raises
+        ------
+        LogError
+            If the fractions are not in order.
+        """
         if not 0 <= start < stop <= 1:
-            raise LogError(f'part from {start} to {stop}', source=self.source,
+            raise LogError(f'cannot be cut from {start} to {stop}', source=self.source,
                            valid='0 <= start < stop <= 1')
         a, b = round(start * len(self)), round(stop * len(self))
         cut: dict[str, Any] = {name: np.asarray(value)[a:b] for name in (
@@ -119,27 +127,29 @@ class Log:
             if (value := getattr(self, name)) is not None}
         return replace(self, **cut, source=f'{self.source} [{start:.3g}, {stop:.3g}]', notes=[])
 
-    def split(self, share: float) -> tuple[Log, Log]:
-        """Return two logs: before and after a share of the samples."""
-        return self.part(0, share), self.part(share, 1)
+    def split(self, fraction: float) -> tuple[Log, Log]:
+        """Return two logs: the samples before and after a fraction of them."""
+        return self.part(0, fraction), self.part(fraction, 1)
 
     def for_model(self, model: Model, *, joints: Sequence[str] | None = None,
                   used: Sequence[str] | None = None) -> Log:
-        """Return the log with the model's joints in the model's order, and judged.
+        """Return the log with the model's joints in the model's order, after checking it.
 
         Parameters
         ----------
         model : Model
             The robot.
         joints : sequence of str, optional
-            Those that are wanted, of a robot with closed loops; default: all of the model.
+            The joints to keep, for a robot with closed loops. The default is all of the model's.
         used : sequence of str, optional
-            Joints whose torques count; others may be unmeasured.
+            Joints whose torques are used; the others need not be measured.
 
         Raises
         ------
-        UnknownNameError, LogError
-            A joint is missing; degrees; a torque that is constant.
+        UnknownNameError
+            If a joint is missing in the log.
+        LogError
+            If positions or velocities are in degrees, or if a torque is constant.
         """
         names, wanted = list(self.joint_names), tuple(joints or model.joint_names)
         for joint in wanted:
@@ -153,10 +163,18 @@ class Log:
         log = replace(self, **picked, joint_names=wanted, notes=list(self.notes))
         left = [name for name in names if name not in model.joint_names]
         if left:
-            log.notes.append(f'joints that the model does not have: {", ".join(left)}')
+            log.notes.append(f'the model does not have these joints of the log: {", ".join(left)}')
         _check_units(log, model)
         _check_torques(log, used)
         return log
+
+
+def _real(values: ArrayLike, name: str) -> Array:
+    """Return an array of float64; text, objects and complex numbers are refused."""
+    array = np.asarray(values)
+    if array.dtype.kind not in 'biuf':
+        raise ShapeError(name, f'values of type {array.dtype}', 'real numbers')
+    return array.astype(np.float64)
 
 
 def _check_units(log: Log, model: Model) -> None:
@@ -170,7 +188,7 @@ def _check_units(log: Log, model: Model) -> None:
         bound = bound if np.isfinite(bound) and bound > 0 else 2 * np.pi
         if largest > 3 * bound and largest > 10 and np.ptp(q[:, k]) > 6:
             raise LogError(f'positions of {joint!r} reach {largest:.4g}, its range is '
-                           f'{bound:.4g} rad: degrees?', source=log.source,
+                           f'{bound:.4g} rad: are they in degrees?', source=log.source,
                            valid='radians (or say degrees when reading)')
         if log.qd is None:
             continue

@@ -1,4 +1,4 @@
-"""Observation matrices: parallel decimation of regressor and torque (Kolyubin 5.18-5.19).
+"""Observation matrices: decimated regressor and torque of each uninterrupted motion.
 
 Each row of the robot (a joint's torque) is compressed into a triangular factor of ``[W, tau]``,
 which is all that least squares needs; the matrices themselves are kept only where they fit.
@@ -6,33 +6,43 @@ which is all that least squares needs; the matrices themselves are kept only whe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import scipy.signal
 from numpy.typing import NDArray
 
-from robodyn_ros.description import Array
 from robodyn_ros.errors import LogError
+from robodyn_ros.identification.decimation import Decimation
 from robodyn_ros.identification.linear_model import LinearModel
 from robodyn_ros.identification.signals import Segment
+from robodyn_ros.spatial import Array
 
-KEEP_BYTES = 1 << 30  # of observation matrices; what is beyond is computed again when needed
-OUTPUTS = 64  # decimated samples computed at a time
-TOGETHER = 12  # of them in one matrix product
-HALF_WIDTH = 1.65  # of the parallel filter, over its cutoff
-LEAST_FAR = 0.5  # of a joint's fast samples that a guard by default leaves
-DECIMATED_PER_BAND = 3.0  # cutoff of the parallel filter, of the motion's band (5.5.2: 2 to 5)
+KEEP_BYTES = 1 << 30  # of observation matrices; beyond, they are computed again when needed
+OUTPUTS = 512  # decimated samples that are computed at a time
+STATES = 4096  # states of which the regressor is evaluated at a time
+LEAST_OUTPUTS = 4  # decimated samples of a segment
+LEAST_FAR = 0.5  # of a joint's fast samples are left by a guard that was not set
 
 
 @dataclass(eq=False)
 class Block:
     """Decimated samples in a row.
 
-    W (M, rows, p), the torque that it must explain (M, rows), which rows count, velocities, and
-    the torque as it was measured.
+    Attributes
+    ----------
+    t : ndarray, shape (M,)
+        Times, s.
+    w : ndarray, shape (M, rows, p)
+        Observation matrices.
+    tau : ndarray, shape (M, rows)
+        Torques that ``w`` must explain, N m or N.
+    used : ndarray of bool, shape (M, rows)
+        Which rows are used.
+    qd : ndarray, shape (M, n)
+        Velocities, rad/s or m/s.
+    measured : ndarray, shape (M, rows)
+        Torques as measured, N m or N.
     """
 
     t: Array
@@ -44,74 +54,94 @@ class Block:
 
 
 class Observations:
-    """What the least squares see of some segments.
+    """The equations of least squares for some segments.
 
     Parameters
     ----------
     linear : LinearModel
-        Of the robot.
+        The linear model of the robot.
     segments : list of Segment
         Motions and torques.
-    cutoff : float, optional
-        Hz, of the parallel filter; 0 filters and decimates nothing; default: by the motion's band.
+    decimation : float
+        Cutoff of the parallel filter, Hz; 0 stands for no filter.
     slow : ndarray, shape (n,), optional
-        Below this speed (rad/s, m/s) a joint's rows do not count.
+        Samples of a joint below this speed (rad/s, m/s) are not used.
     guard : float, optional
-        s before and after a slow sample in which a joint's rows do not count either; default:
-        where the parallel filter sees it, less where half of the fast samples would be lost.
+        Time in s around a slow sample in which a joint's samples are not used either. By default
+        as far as the parallel filter reaches, or less where half of the fast samples would be
+        lost.
     torques_of : ndarray of bool, shape (n,), optional
-        Joints whose torques count.
+        Joints whose torques are used.
     known : dict of str to float, optional
-        Parameters of the linear model that are known; their torque is taken off, their column
-        left empty.
+        Known parameters of the linear model; their torque is subtracted, their column is zero.
     """
 
     def __init__(self, linear: LinearModel, segments: list[Segment], *,
-                 cutoff: float | None = None, slow: Array | None = None,
+                 decimation: float = 0.0, slow: Array | None = None,
                  guard: float | None = None,
                  torques_of: NDArray[np.bool_] | None = None,
                  known: dict[str, float] | None = None):
         self.known = {linear.names.index(name): value for name, value in (known or {}).items()}
-        self.linear, self.segments = linear, segments
+        self.linear, self.segments, self.decimation = linear, segments, decimation
         n = linear.joints.n
         self.slow, self.guard = np.zeros(n) if slow is None else slow, guard
         self.torques_of = np.ones(n, bool) if torques_of is None else torques_of
         self._rest = linear.rest()
-        self.cutoffs = [DECIMATED_PER_BAND * s.band if cutoff is None else cutoff
-                        for s in segments]
-        self.steps = [max(1, int(0.2 * s.rate / c)) if c else 1
-                      for s, c in zip(segments, self.cutoffs, strict=True)]
-        size = sum(len(s.t) // d for s, d in zip(segments, self.steps, strict=True))
+        self._filters = [Decimation.at(segment.rate, decimation) for segment in segments]
+        for segment, one in zip(segments, self._filters, strict=True):
+            if one.count(len(segment.t)) < LEAST_OUTPUTS:
+                raise LogError(
+                    f'{segment.t[-1] - segment.t[0]:.3g} s are too short for a parallel filter at '
+                    f'{decimation:.3g} Hz', source=segment.source,
+                    valid='a longer log or a higher cutoff')
+        size = sum(one.count(len(s.t)) for s, one in zip(segments, self._filters, strict=True))
         self._kept: dict[int, Block] | None = {} if \
             size * linear.rows * len(linear.columns) * 8 < KEEP_BYTES else None
+        self._directions: dict[int, Array] = {}
 
     def __len__(self) -> int:
-        """Number of segments."""
+        """Return the number of segments."""
         return len(self.segments)
 
+    def changed(self, segments: list[Segment] | None = None,
+                decimation: float | None = None) -> Observations:
+        """Return the same observations of other motions, or behind another parallel filter."""
+        return Observations(self.linear, self.segments if segments is None else segments,
+                            decimation=self.decimation if decimation is None else decimation,
+                            slow=self.slow, guard=self.guard, torques_of=self.torques_of,
+                            known={self.linear.names[k]: v for k, v in self.known.items()})
+
     def torque(self, k: int) -> Array:
-        """Torque of segment k that the parameters must explain, shape (M, rows)."""
+        """Return the torque of segment k that the parameters must explain, shape (M, rows)."""
         segment, linear = self.segments[k], self.linear
         tau = segment.tau if segment.extra is None else segment.tau - segment.extra
         if self._rest is not None:
             tau = tau - self._rest.inverse_dynamics(segment.q, segment.qd, segment.qdd)
-        if linear.kind in ('model2', 'model3'):
+        if linear.kind in ('links_and_drives', 'drives'):
             if segment.tau_motor is None:
                 raise LogError('has no motor torques', source=segment.source,
-                               valid=f'tau_motor, which {linear.kind} needs')
-            if linear.kind == 'model3':
+                               valid=f'tau_motor, which the kind {linear.kind} needs')
+            if linear.kind == 'drives':
                 return segment.tau_motor - segment.tau
             return np.concatenate([tau, segment.tau_motor], axis=1)
         return tau
 
     def measured(self, k: int) -> Array:
-        """Torque of segment k as it was measured, shape (M, rows)."""
+        """Return the torque of segment k as it was measured, shape (M, rows)."""
         segment = self.segments[k]
-        if self.linear.kind == 'model3':
+        if self.linear.kind == 'drives':
             return self.torque(k)
-        if self.linear.kind == 'model2' and segment.tau_motor is not None:
+        if self.linear.kind == 'links_and_drives' and segment.tau_motor is not None:
             return np.concatenate([segment.tau, segment.tau_motor], axis=1)
         return segment.tau
+
+    def directions(self, k: int) -> Array:
+        """Return the direction of each source of friction in segment k, shape (M, sources)."""
+        if k not in self._directions:
+            segment = self.segments[k]
+            self._directions[k] = self.linear.directions(segment.q, segment.qd,
+                                                             segment.rate)
+        return self._directions[k]
 
     def block(self, k: int) -> Block:
         """Return the decimated observations of segment k."""
@@ -125,46 +155,64 @@ class Observations:
         return block
 
     def blocks(self) -> Iterator[Block]:
-        """Every segment's observations, one after the other."""
+        """Yield every segment's observations, one after the other."""
         return (self.block(k) for k in range(len(self)))
 
-    def filtered(self, k: int, columns: Callable[[Array, Array], Array]) -> Array:
-        """Columns that are a function of the state, decimated as the regressor of segment k.
+    def _decimated(self, k: int) -> Iterator[Block]:
+        segment, one = self.segments[k], self._filters[k]
+        tau, measured, directions = self.torque(k), self.measured(k), self.directions(k)
+        far = self.far_from_slow(k) if self.slow.any() else None
+        centres = one.centres(len(segment.t))
+        outputs = OUTPUTS if one.step > 1 else STATES
+        for start in range(0, len(centres), outputs):
+            chosen = centres[start:start + outputs]
+            part = slice(chosen[0] - one.half, chosen[-1] + one.half + 1)
+            w = self._matrices(segment, part, one, directions[part])
+            qd = one(segment.qd[part])
+            used = np.broadcast_to(self.torques_of, qd.shape) & segment.measured[chosen, None]
+            if far is not None:
+                used = used & (np.abs(qd) > self.slow) & far[chosen]
+            target = one(tau[part])
+            for column, value in self.known.items():
+                target = target - w[:, :, column] * value
+                w[:, :, column] = 0.0
+            yield Block(segment.t[chosen], w, target,
+                        np.tile(used, (1, self.linear.rows // used.shape[1])), qd,
+                        one(measured[part]))
+
+    def _matrices(self, segment: Segment, part: slice, one: Decimation, directions: Array,
+                  ) -> Array:
+        """Return the decimated regressor; friction, which jumps, is filtered at the full rate."""
+        coarse = slice(part.start, part.stop, one.stride)
+        w = one(self.linear.regressor(segment.q[coarse], segment.qd[coarse], segment.qdd[coarse],
+                                      loaded=segment.loaded, directions=directions[::one.stride]),
+                one.stride)
+        columns = self.linear.friction_columns()
+        if one.stride == 1 or not columns:
+            return w
+        if self.linear.loops is None:
+            for column, felt, values in self.linear.friction_terms(segment.qd[part], directions):
+                filtered = one(values)
+                for row, factor in felt:
+                    w[:, row, column] = factor * filtered
+            return w
+        w[:, :, columns] = one(self.linear.friction_regressor(
+            segment.q[part], segment.qd[part], directions)[:, :, columns])
+        return w
+
+    def far_from_slow(self, k: int, reach: float | None = None) -> NDArray[np.bool_]:
+        """Return when each joint of segment k is fast throughout the guard, shape (M, n).
 
         Parameters
         ----------
         k : int
-            Segment.
-        columns : callable
-            ``columns(q, qd)`` of shape (M, rows, f) for states of shape (M, n).
+            Index of the segment.
+        reach : float, optional
+            How far the parallel filter reaches on either side, s.
         """
-        segment = self.segments[k]
-        return np.concatenate([decimate(columns(segment.q[part], segment.qd[part]))
-                               for part, _, decimate in self._pieces(k)])
-
-    def _decimated(self, k: int) -> Iterator[Block]:
-        segment, tau, measured = self.segments[k], self.torque(k), self.measured(k)
-        far = self._far_from_slow(k) if self.slow.any() else None
-        for part, chosen, decimate in self._pieces(k):
-            w = self.linear.regressor(segment.q[part], segment.qd[part], segment.qdd[part],
-                                      loaded=segment.loaded)
-            qd = decimate(segment.qd[part])
-            used = np.broadcast_to(self.torques_of, qd.shape)
-            if far is not None:
-                used = used & (np.abs(qd) > self.slow) & far[chosen]
-            target = tau[part]
-            for column, value in self.known.items():
-                target = target - w[:, :, column] * value
-                w[:, :, column] = 0.0
-            yield Block(segment.t[chosen], decimate(w), decimate(target),
-                        np.tile(used, (1, self.linear.rows // used.shape[1])), qd,
-                        decimate(measured[part]))
-
-    def _far_from_slow(self, k: int) -> NDArray[np.bool_]:
-        """When each joint of segment k is fast throughout the guard, shape (M, n)."""
         segment, guard = self.segments[k], self.guard
         if guard is None:
-            guard = HALF_WIDTH / self.cutoffs[k] if self.steps[k] > 1 else 0.0
+            guard = self._filters[k].half / segment.rate if reach is None else reach
         slow = np.abs(segment.qd) <= self.slow
         width = int(np.ceil(guard * segment.rate))
         far = _apart(slow, width)
@@ -174,67 +222,26 @@ class Observations:
             far[:, poor] = _apart(slow[:, poor], width)
         return far
 
-    def _pieces(self, k: int) -> Iterator[tuple[slice, Any, Callable[[Array], Array]]]:
-        """(samples, where decimated ones lie, filter) of segment k, a few at a time."""
-        segment, step, cutoff = self.segments[k], self.steps[k], self.cutoffs[k]
-        size = len(segment.t)
-        half = int(HALF_WIDTH * segment.rate / cutoff) if step > 1 else 0
-        if size <= 2 * half + 4 * step:
-            raise LogError(f'{segment.t[-1] - segment.t[0]:.3g} s are too short for a parallel '
-                           f'filter at {cutoff:.3g} Hz', source=segment.source)
-        taps = np.ones(1) if step == 1 else scipy.signal.firwin(
-            2 * half + 1, cutoff, fs=segment.rate)
-        outputs = OUTPUTS if step > 1 else 4096
-        centres = np.arange(half, size - half, step)
-        for start in range(0, len(centres), outputs):
-            chosen = centres[start:start + outputs]
-            first, last = chosen[0] - half, chosen[-1] + half + 1
-            yield slice(first, last), chosen, _as_is if step == 1 else _Decimator(
-                taps, chosen - first - half, last - first)
-
     def prediction(self, k: int, theta: Array) -> Array:
-        """Torque of segment k at full rate by some parameters, shape (M, rows)."""
-        segment = self.segments[k]
+        """Return the torque of segment k at the full rate by some parameters, shape (M, rows)."""
+        segment, directions = self.segments[k], self.directions(k)
         return np.concatenate([
-            self.linear.regressor(segment.q[a:a + 4096], segment.qd[a:a + 4096],
-                                  segment.qdd[a:a + 4096], loaded=segment.loaded) @ theta
-            for a in range(0, len(segment.t), 4096)])
+            self.linear.regressor(segment.q[a:a + STATES], segment.qd[a:a + STATES],
+                                  segment.qdd[a:a + STATES], loaded=segment.loaded,
+                                  directions=directions[a:a + STATES]) @ theta
+            for a in range(0, len(segment.t), STATES)])
 
 
 def _apart(marks: NDArray[np.bool_], width: int) -> NDArray[np.bool_]:
-    """Which samples have no mark within a number of samples, column by column."""
+    """Return which samples have no mark within a number of samples, column by column."""
     count = np.vstack([np.zeros((1, marks.shape[1]), np.int64), np.cumsum(marks, axis=0)])
     here = np.arange(len(marks))
     return np.asarray(count[np.minimum(here + width + 1, len(marks))]
                       == count[np.maximum(here - width, 0)])
 
 
-def _as_is(values: Array) -> Array:
-    return values
-
-
-class _Decimator:
-    """A zero-phase FIR filter that computes only the outputs that stay."""
-
-    def __init__(self, taps: Array, starts: Any, size: int):
-        self._parts = []
-        for first in range(0, len(starts), TOGETHER):
-            some = starts[first:first + TOGETHER]
-            rows = slice(int(some[0]), int(some[-1]) + len(taps))
-            matrix = np.zeros((len(some), rows.stop - rows.start))
-            for row, start in zip(matrix, some - some[0], strict=True):
-                row[start:start + len(taps)] = taps
-            self._parts.append((rows, matrix))
-        assert self._parts[-1][0].stop <= size
-
-    def __call__(self, values: Array) -> Array:
-        flat = values.reshape(len(values), -1)
-        return np.concatenate([matrix @ flat[rows] for rows, matrix in self._parts]
-                              ).reshape(-1, *values.shape[1:])
-
-
 def factors_of(block: Block, part: slice = slice(None)) -> Array:
-    """Triangular factors of ``[W, tau]``, one for each row of the robot: (rows, p + 1, p + 1)."""
+    """Return triangular factors of ``[W, tau]`` for each row, shape (rows, p + 1, p + 1)."""
     w, tau, used = block.w[part], block.tau[part], block.used[part]
     rows, p = w.shape[1:]
     factors = np.zeros((rows, p + 1, p + 1))
@@ -249,12 +256,12 @@ def factors_of(block: Block, part: slice = slice(None)) -> Array:
 
 
 def triangular(rows: Array) -> Array:
-    """R of the QR factorisation."""
+    """Return R of the QR factorisation."""
     return np.asarray(np.linalg.qr(rows, mode='r'))
 
 
 def merge(factors: list[Array]) -> Array:
-    """Factors of several sets of rows as those of one."""
+    """Return the factors of several sets of rows as those of one set."""
     if len(factors) == 1:
         return factors[0]
     return triangular(np.concatenate(factors, axis=1))

@@ -6,22 +6,30 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from robodyn_ros.description import Array
 from robodyn_ros.errors import LogError
+from robodyn_ros.spatial import Array
 
-LINE = 10.0  # a line counts whose power is this many times what noise gives
+LINE = 10.0  # a spectral line is kept where its power exceeds the noise this many times
 
 
 @dataclass(frozen=True, eq=False)
 class PeriodAverage:
-    """One period, the mean of several; arrays of shape (K, n).
+    """The mean of several periods; arrays of shape (K, n).
 
     Attributes
     ----------
+    t : ndarray, shape (K,)
+        Times from the start of the period, s.
+    q, qd, qdd, tau : ndarray, shape (K, n)
+        Motion and torque; rad or m, and N m or N.
+    others : dict of ndarray
+        Means of the further columns.
+    rate : float
+        Samples a second, Hz.
     periods : int
-        How many were averaged.
+        Number of periods that were averaged.
     band : float
-        Highest line kept, Hz.
+        Frequency of the highest line that is kept, Hz.
     position_noise, torque_noise : ndarray, shape (n,)
         Standard deviation of a single measurement (Kolyubin 5.17); rad or m, N m or N.
     """
@@ -41,21 +49,23 @@ class PeriodAverage:
 
 def average_periods(t: Array, columns: dict[str, Array], period: float,
                     source: str) -> PeriodAverage:
-    """Average whole periods; differentiate with only the excited lines kept.
+    """Average whole periods, and differentiate with the excited spectral lines alone.
 
     Parameters
     ----------
     t : ndarray, shape (N,)
-        Uniform, s.
+        Uniform times, s.
     columns : dict of ndarray, shape (N, n)
         ``q``, ``tau`` and others.
     period : float
-        s.
+        Length of a period, s.
+    source : str
+        Name of the log, for errors.
 
     Raises
     ------
     LogError
-        Less than two whole periods.
+        If there are fewer than two whole periods.
     """
     rate = (len(t) - 1) / float(t[-1] - t[0])
     size = round(period * rate)

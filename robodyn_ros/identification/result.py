@@ -1,79 +1,28 @@
-"""What an identification is told, `Settings`, and what comes out of it, `Result`."""
+"""What comes out of an identification: `Result`."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from robodyn_ros.description import Array
-from robodyn_ros.errors import IdentificationError, ShapeError, UnknownNameError
+from robodyn_ros.errors import ShapeError, UnknownNameError
 from robodyn_ros.identification.base_parameters import BaseParameters
-from robodyn_ros.identification.consistency import consistent_bodies
+from robodyn_ros.identification.choices import FilterChoice, FrictionChoice
 from robodyn_ros.identification.estimation import Estimate
-from robodyn_ros.identification.friction_choice import FrictionChoice
 from robodyn_ros.identification.linear_model import LinearModel
 from robodyn_ros.identification.observations import Observations
-from robodyn_ros.identification.signals import FilterSettings
+from robodyn_ros.identification.plausibility import implausible
+from robodyn_ros.identification.settings import Settings
+from robodyn_ros.identification.signals import Filtering
 from robodyn_ros.identification.statistics import Uncertainty
 from robodyn_ros.identification.validation import Validation, validate_on
+from robodyn_ros.identification.verdict import Evidence
 from robodyn_ros.model import Model
-
-
-@dataclass(frozen=True)
-class Settings:
-    """How to identify; every value has a usual one.
-
-    Attributes
-    ----------
-    kind : str
-        ``rigid``, ``lumped``, ``model1``, ``model2``, ``model3``: see `LinearModel`.
-    friction : str
-        ``auto`` chooses by the error on data left out; or a friction model, see `FrictionShape`.
-    friction_width : float, optional
-        Of sign(s), of each joint's fast speed; default: chosen with the friction, or 0.
-    method : str
-        ``weighted`` least squares, ``ordinary``, or ``huber`` against outliers.
-    joints : sequence of str, optional
-        Estimate these bodies alone, the rest stays nominal.
-    torques_of : sequence of str, optional
-        Joints whose torques count; default: all.
-    payload : str, optional
-        Link that carries an unknown payload in the logs that are ``loaded``.
-    payload_mass : float, optional
-        kg, where it is known.
-    filter : FilterSettings
-        Of the positions.
-    decimation : float, optional
-        Hz, cutoff of the parallel filter; 0: none; default: three times the motion's band.
-    slow : float or sequence of float, optional
-        rad/s or m/s: rows of joints slower than this do not count.
-    guard : float, optional
-        s before and after a slow sample in which they do not count either: what friction does
-        while a joint sticks reaches through the filters. Default: half the width of the parallel
-        one, less where half of a joint's fast samples would be lost.
-    prior : float, optional
-        Weight of the nominal model in the consistent estimate; default: see `consistent_estimate`.
-    """
-
-    kind: str = 'lumped'
-    friction: str = 'auto'
-    friction_width: float | None = None
-    method: str = 'weighted'
-    joints: Sequence[str] | None = None
-    torques_of: Sequence[str] | None = None
-    payload: str | None = None
-    payload_mass: float | None = None
-    filter: FilterSettings = FilterSettings()
-    decimation: float | None = None
-    slow: float | Sequence[float] | None = None
-    guard: float | None = None
-    prior: float | None = None
+from robodyn_ros.spatial import Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,28 +31,40 @@ class Result:
 
     Attributes
     ----------
+    settings : Settings
+        How it was identified.
+    linear : LinearModel
+        The model that is linear in its p parameters.
     base_ : BaseParameters
-        What the torques determine.
+        The b base parameters, which the torques determine.
     estimate_ : Estimate
-        Of the base parameters, unconstrained.
+        Their unconstrained estimate.
     uncertainty_ : Uncertainty
-        Of the estimate.
+        Standard deviations and intervals of the estimate.
     significant_ : tuple of str
-        Parameters that an F test keeps, by the corrected covariance.
+        The parameters that an F test with the corrected covariance keeps.
     instrumental_ : ndarray, shape (b,)
         The estimate by instrumental variables.
     bias_ : ndarray, shape (b,)
-        Its difference from the estimate in standard deviations.
+        Its difference from the estimate, in standard deviations.
     theta_ : ndarray, shape (p,)
-        Parameters of the linear model with the estimate in them.
+        Parameters of the linear model that hold the estimate, zero elsewhere.
     consistent_ : ndarray, shape (p,)
         The physically consistent estimate.
     inconsistent_bodies_ : tuple of str
-        Bodies that no real one is, in the unconstrained estimate.
+        Bodies with physically inconsistent inertia in the unconstrained estimate.
     model : Model
-        The robot with the consistent estimate.
-    friction_choice_ : FrictionChoice or None
-        What was tried.
+        The robot with the physically consistent parameters.
+    filtering : Filtering
+        The filters of the fit, with which it is validated as well.
+    filter_choice_ : FilterChoice
+        The filters that were tried, with their errors.
+    friction_choice_ : FrictionChoice
+        The friction models that were tried, with their errors.
+    observations : Observations
+        The data of the fit.
+    sources : tuple of (str, str)
+        Name and SHA-256 of each log.
     notes : tuple of str
         What was found and decided on the way.
     """
@@ -120,28 +81,57 @@ class Result:
     consistent_: Array
     inconsistent_bodies_: tuple[str, ...]
     model: Model
-    friction_choice_: FrictionChoice | None
+    filtering: Filtering
+    filter_choice_: FilterChoice
+    friction_choice_: FrictionChoice
     observations: Observations = field(repr=False)
     sources: tuple[tuple[str, str], ...]
     notes: tuple[str, ...] = field(repr=False)
 
     @cached_property
     def training_(self) -> Validation:
-        """Errors on the data of the fit (no proof)."""
-        return validate_on(self.observations, self.theta_)
+        """Errors on the data of the fit itself, which validate nothing."""
+        return validate_on(self.observations.changed(decimation=self.filtering.judged),
+                           self.theta_, self.evidence_)
+
+    @cached_property
+    def evidence_(self) -> Evidence:
+        """What a verdict rests on besides the errors."""
+        segments = self.observations.segments
+        motions = [np.concatenate([getattr(s, name) for s in segments]) for name in ('q', 'qd')]
+        poor = self.uncertainty_.poorly_told_apart
+        return Evidence(self.uncertainty_.condition, poor[0] if poor else '',
+                        implausible(self.linear.whole, self.model, motions[0]),
+                        np.array([x.min(axis=0) for x in motions]),
+                        np.array([x.max(axis=0) for x in motions]))
+
+    @property
+    def nominal_(self) -> Array:
+        """Base parameters of the nominal model, shape (b,)."""
+        return self.base_.matrix @ self.linear.nominal()
 
     def predict(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, *, consistent: bool = False,
                 loaded: bool = False) -> Array:
-        """Torque by the identified parameters, shape (n,) or (N, n); N m, N.
+        """Return the torque that the identified parameters give.
 
         Parameters
         ----------
         q, qd, qdd : array-like, shape (n,) or (N, n)
-            Motion.
+            The motion; rad or m, and per s and s^2.
         consistent : bool
-            By the physically consistent parameters.
+            Whether to use the physically consistent parameters.
         loaded : bool
-            With the payload.
+            Whether the payload is attached.
+
+        Returns
+        -------
+        ndarray, shape (n,) or (N, n)
+            N m or N.
+
+        Raises
+        ------
+        ShapeError
+            If the arrays are of different or wrong shapes.
         """
         arrays: list[Any] = [np.atleast_2d(np.asarray(x, np.float64)) for x in (q, qd, qdd)]
         n = self.linear.joints.n
@@ -156,56 +146,26 @@ class Result:
         return np.asarray(tau[0] if np.ndim(q) == 1 else tau)
 
     def standard_deviation(self, name: str) -> float:
-        """Standard deviation of a base parameter by name."""
+        """Return the standard deviation of a base parameter.
+
+        Raises
+        ------
+        UnknownNameError
+            If there is no base parameter of this name.
+        """
         if name not in self.base_.names:
             raise UnknownNameError('base parameter', name, self.base_.names)
         return float(self.uncertainty_.deviation[self.base_.names.index(name)])
 
-    def write_urdf(self, path: str | Path) -> None:
-        """Write the URDF with the consistent parameters.
-
-        Raises
-        ------
-        IdentificationError
-            They are not physically consistent, or the model came from no URDF.
-        """
-        from robodyn_ros.identification.writing import urdf_of
-
-        text = self.model.description.urdf
-        if not text:
-            raise IdentificationError('the model was not read from a URDF; urdf_of takes one')
-        Path(path).write_text(urdf_of(self.model, text), encoding='utf-8')
-
-    def save(self, path: str | Path, validation: Validation | None = None) -> None:
-        """Write parameters, statistics and provenance as YAML."""
-        from robodyn_ros.identification.writing import save_parameters
-
-        save_parameters(self, path, validation)
-
     def to_text(self) -> str:
-        """Parameters as a table for people."""
+        """Return the base parameters as a table."""
         base, u = self.base_, self.uncertainty_
-        nominal = base.matrix @ self.linear.nominal()
+        nominal = self.nominal_
         width = max(map(len, base.names))
-        lines = [f'  {"base parameter":{width}}     estimate          std    95 % interval'
-                 '                 nominal']
+        lines = [f'  {"":{width}}  estimate      std    95 % interval          nominal']
         for k, name in enumerate(base.names):
             mark = ' ' if name in self.significant_ else '~'
-            lines.append(f'{mark} {name:{width}} {self.estimate_.values[k]:12.5g} '
-                         f'{u.deviation[k]:12.3g}    [{u.interval[k, 0]:10.4g}, '
-                         f'{u.interval[k, 1]:10.4g}]  {nominal[k]:12.5g}')
+            lines.append(f'{mark} {name:{width}}{self.estimate_.values[k]:10.4g}'
+                         f'{u.deviation[k]:9.3g} [{u.interval[k, 0]:10.4g},'
+                         f'{u.interval[k, 1]:10.4g}] {nominal[k]:10.4g}')
         return '\n'.join([*lines, '  ~: not significant'])
-
-
-def settings_mapping(settings: Settings) -> dict[str, Any]:
-    """Settings as plain data, without what has its usual value."""
-    usual = asdict(Settings())
-    return {key: value for key, value in asdict(settings).items() if value != usual[key]}
-
-
-def consistent(model: Model) -> bool:
-    """Whether every body that weighs something can exist, and no rotor or friction is negative."""
-    heavy = model.rigid[:, 6] != 0
-    return bool(consistent_bodies(model.rigid[heavy]).all() and (model.armature >= 0).all()
-                and (model.link_friction[:, :2] >= 0).all()
-                and (model.motor_friction[:, :2] >= 0).all())

@@ -1,35 +1,58 @@
-"""From raw samples to motion and torque on a uniform time grid (Kolyubin 5.5).
+"""From positions to velocities and accelerations (Kolyubin 5.5).
 
 Positions are filtered without phase and differentiated centrally; torques are never
-differentiated. Every choice that the data made is written down in ``notes``.
+differentiated.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.interpolate
 import scipy.signal
+from numpy.typing import NDArray
 
-from robodyn_ros.description import Array
-from robodyn_ros.errors import LogError, ValueRangeError
-from robodyn_ros.identification.log import MINIMUM, Log
-from robodyn_ros.identification.periodic import average_periods
+from robodyn_ros.errors import LogError
+from robodyn_ros.identification.log import MINIMUM
+from robodyn_ros.identification.pieces import Piece, Spectrum, spectrum_of
+from robodyn_ros.identification.settings import FilterSettings
+from robodyn_ros.spatial import Array
 
-GAP = 8.0  # sample times without a sample that make a gap
-JITTER = 0.02  # of a sample time, below which stamps count as uniform
-BAND_POWER = 0.999  # of the velocities' power lies in the band of the motion
-JERKY_POWER = 0.98  # of the accelerations' power, in the joint where that comes first
-CUTOFF_PER_BAND = 5.0
-ORDER = 4
+CUTOFF_PER_BAND = 5.0  # a Butterworth filter of order 4, run twice, then changes the band by 0.3 %
+LEAST_PERIODS = 8  # of the cutoff frequency that a piece holds at least
+HIGHEST = 0.4  # of the sample rate, for a cutoff frequency
+UNFILTERED = 0.45  # of the sample rate: with a higher cutoff nothing is filtered
+SMOOTH_PER_BAND = 2.0  # cutoff of the smooth motion, for instrumental variables
+EDGE = 1.5  # periods of the cutoff frequency that are cut off at both ends
+LARGEST_EDGE = 0.1  # of a piece
 
 
 @dataclass(eq=False)
 class Segment:
-    """An uninterrupted piece of a log on a uniform grid; arrays of shape (M, n).
+    """The motion and the torques of a piece of a log; arrays of shape (M, n).
 
-    ``smooth`` is the motion filtered down to its own band, an instrument that noise leaves alone.
+    Attributes
+    ----------
+    t : ndarray, shape (M,)
+        Times, s.
+    q, qd, qdd : ndarray, shape (M, n)
+        Filtered positions and their derivatives; rad or m.
+    tau : ndarray, shape (M, n)
+        Torques as measured, N m or N.
+    tau_motor, extra : ndarray or None
+        See `Log`.
+    smooth : tuple of ndarray
+        q, qd and qdd of the commanded motion, or of one filtered down to its own band, as an
+        instrument with little noise.
+    measured : ndarray of bool, shape (M,)
+        False for samples that bridge a gap.
+    loaded : bool
+        Whether the payload is attached.
+    rate : float
+        Samples a second, Hz.
+    source : str
+        Name of the log.
     """
 
     t: Array
@@ -40,124 +63,119 @@ class Segment:
     tau_motor: Array | None
     extra: Array | None
     smooth: tuple[Array, Array, Array]
+    measured: NDArray[np.bool_]
     loaded: bool
     rate: float
-    band: float
     source: str
 
 
 @dataclass(frozen=True)
-class FilterSettings:
-    """How positions are filtered.
+class Filtering:
+    """The filters of one fit, which its validation uses as well.
 
     Attributes
     ----------
-    cutoff : float, optional
-        Hz; default: from the spectrum of the motion.
-    order : int, optional
-        Of the Butterworth filter, run forth and back; default 4, or by the corridor.
-    corridor : tuple of float, optional
-        (pass Hz, most dB lost there, stop Hz, least dB lost there): the lowest order that keeps
-        both (Kolyubin 5.5.1); its cutoff follows.
+    band : float
+        Highest frequency of the motion, Hz.
+    cutoff : float
+        Cutoff frequency of the positions' filter, Hz; infinite for periodic logs, whose
+        derivatives need no filter.
+    order : int
+        Order of the Butterworth filter.
+    decimation : float
+        Cutoff frequency of the parallel filter, Hz; 0 stands for no filter.
+    judged : float
+        Cutoff frequency behind which filtered errors are stated, Hz. It depends on the motion
+        alone, so that errors of different fits can be compared.
     """
 
-    cutoff: float | None = None
-    order: int | None = None
-    corridor: tuple[float, float, float, float] | None = None
-
-    def design(self, rate: float, automatic: float) -> tuple[float, int]:
-        """Return cutoff (Hz) and order for a sample rate."""
-        if self.corridor is not None:
-            low, loss, high, damping = self.corridor
-            if not 0 < low < high < rate / 2 or not 0 < loss < damping:
-                raise ValueRangeError('corridor', self.corridor, '0 < pass < stop < rate / 2 and '
-                                      '0 < dB lost < dB damped')
-            order, cutoff = scipy.signal.buttord(low, high, loss / 2, damping / 2, fs=rate)
-            return float(cutoff), int(order)
-        cutoff = automatic if self.cutoff is None else self.cutoff
-        order = ORDER if self.order is None else self.order
-        if not 0 < cutoff < rate / 2:
-            raise ValueRangeError('cutoff', cutoff, f'above 0 and below {rate / 2:g} Hz')
-        if not 1 <= order <= 10:
-            raise ValueRangeError('filter order', order, '1 to 10')
-        return cutoff, order
+    band: float
+    cutoff: float
+    order: int
+    decimation: float
+    judged: float
 
 
-def segments_of(log: Log, settings: FilterSettings, notes: list[str]) -> list[Segment]:
-    """Return the uninterrupted pieces of a log, filtered and differentiated.
+def motion_spectrum(pieces: Sequence[Piece]) -> Spectrum:
+    """Return one spectrum for all pieces: the widest band and the strongest noise."""
+    spectra = [Spectrum(p.average.band, p.rate / 2, np.zeros(p.columns['q'].shape[1]))
+               if p.average is not None else spectrum_of(p.columns['q'], p.rate) for p in pieces]
+    return Spectrum(max(s.band for s in spectra), max(s.noise for s in spectra),
+                    np.max([s.floor for s in spectra], axis=0))
+
+
+def automatic_cutoff(pieces: Sequence[Piece], spectrum: Spectrum) -> float:
+    """Return the cutoff that follows from the spectrum of the motion, Hz."""
+    longest = max(float(p.t[-1] - p.t[0]) for p in pieces)
+    rate = min(p.rate for p in pieces)
+    return float(np.clip(CUTOFF_PER_BAND * spectrum.band, LEAST_PERIODS / longest,
+                         min(spectrum.noise, HIGHEST * rate)))
+
+
+def design(pieces: Sequence[Piece], spectrum: Spectrum, settings: FilterSettings,
+           ) -> tuple[float, int]:
+    """Return cutoff (Hz) and order of the filter of the positions."""
+    rate = min(p.rate for p in pieces)
+    return settings.design(rate, automatic_cutoff(pieces, spectrum))
+
+
+def segments_of(pieces: Sequence[Piece], filtering: Filtering, notes: list[str]) -> list[Segment]:
+    """Return the filtered and differentiated pieces.
 
     Raises
     ------
     LogError
-        No piece is long enough.
+        If no piece is long enough for the filter.
     """
-    pieces = _pieces(log, notes)
     found = []
-    for t, columns in pieces:
-        if log.period is not None:
-            found.append(_periodic(log, t, columns, notes))
+    for piece in pieces:
+        segment = _averaged(piece) if piece.average is not None else _filtered(piece, filtering)
+        if len(segment.t) < MINIMUM:
+            notes.append(f'{piece.source}: a piece of {len(piece.t)} samples is too short for a '
+                         f'cutoff of {filtering.cutoff:.3g} Hz and was left out')
             continue
-        rate = (len(t) - 1) / float(t[-1] - t[0])
-        q = columns['q']
-        band, noise = motion_band(q, rate)
-        automatic = float(np.clip(CUTOFF_PER_BAND * band, 8 / (t[-1] - t[0]),
-                                  min(noise, 0.4 * rate)))
-        cutoff, order = settings.design(rate, automatic)
-        edge = min(len(t) // 10, int(np.ceil(1.5 * rate / cutoff)))
-        q, qd, qdd = (x[edge:len(t) - edge] for x in differentiate(q, rate, cutoff, order))
-        low = max(2 * band, 4 / (t[-1] - t[0]))
-        smooth = differentiate(columns.get('reference', columns['q']), rate,
-                               min(low, cutoff), order)
-        inside = slice(edge, len(t) - edge)
-        if len(q) < MINIMUM:
-            notes.append(f'{log.source}: a piece of {len(t)} samples is too short for a cutoff of '
-                         f'{cutoff:.3g} Hz, left out')
-            continue
-        notes.append(f'{log.source}: {len(t)} samples at {rate:.4g} Hz; the motion lies below '
-                     f'{band:.3g} Hz; Butterworth of order {order} at {cutoff:.3g} Hz, forth and '
-                     'back')
-        found.append(Segment(
-            t[inside], q, qd, qdd, columns['tau'][inside], _cut(columns, 'tau_motor', inside),
-            _cut(columns, 'extra', inside), tuple(x[inside] for x in smooth),  # type: ignore
-            log.loaded, rate, band, log.source))
+        found.append(segment)
     if not found:
-        raise LogError(f'no uninterrupted piece of {MINIMUM} samples or more', source=log.source)
+        raise LogError(f'is too short for a filter at {filtering.cutoff:.3g} Hz',
+                       source=pieces[0].source, valid='a longer log, or a higher cutoff')
     return found
 
 
-def motion_band(q: Array, rate: float) -> tuple[float, float]:
-    """Return the band of a motion and where its spectrum sinks into noise, Hz.
-
-    The band holds nearly all of the velocities' power of every joint, and of the accelerations'
-    in one at least: friction makes joints jerk where they turn, all of them, and noise not less
-    in some. Noise is where the positions' spectrum has come down to ten times its level at high
-    frequencies.
-    """
-    band, noise = 2.0 / (len(q) / rate), rate / 2
-    size = min(len(q), int(2 ** np.ceil(np.log2(max(256, 16 * rate)))))
-    crossings, jerky = [], []
-    for column in q.T:
-        if np.ptp(column) < 1e-9:
-            continue
-        f, power = scipy.signal.welch(column, rate, nperseg=size, detrend='linear')
-        floor = np.median(power[len(power) // 2:])
-        above = power > 10 * floor
-        end = int(np.argmin(above[1:])) + 1 if not above[1:].all() else len(f) - 1
-        crossings.append(f[end])
-        moving, turning = (np.cumsum(power[:end + 1] * f[:end + 1] ** k) for k in (2, 4))
-        if moving[-1] > 0:
-            band = max(band, float(f[np.searchsorted(moving, BAND_POWER * moving[-1])]))
-            jerky.append(float(f[np.searchsorted(turning, JERKY_POWER * turning[-1])]))
-    if crossings:
-        band = max(band, min(jerky, default=band))
-        noise = max(max(crossings), 2 * band)
-    return band, min(noise, rate / 2)
+def describe(pieces: Sequence[Piece], filtering: Filtering) -> list[str]:
+    """Return what is filtered how, in sentences."""
+    notes = []
+    for piece in pieces:
+        if piece.average is not None:
+            mean = piece.average
+            notes.append(
+                f'{piece.source}: {mean.periods} periods averaged, spectral lines up to '
+                f'{mean.band:.3g} Hz kept; noise of the torques '
+                f'{np.array2string(mean.torque_noise, precision=3)}')
+        else:
+            notes.append(f'{piece.source}: {len(piece.t)} samples at {piece.rate:.4g} Hz')
+    parallel = f'parallel filter at {filtering.decimation:.3g} Hz' if filtering.decimation \
+        else 'no parallel filter'
+    positions = f'Butterworth filter of order {filtering.order} at {filtering.cutoff:.3g} Hz, ' \
+        'forth and back' if np.isfinite(filtering.cutoff) else 'positions not filtered'
+    return [*notes, f'the motion lies below {filtering.band:.3g} Hz; {positions}; {parallel}']
 
 
 def differentiate(q: Array, rate: float, cutoff: float, order: int,
                   ) -> tuple[Array, Array, Array]:
-    """Return filtered positions, velocities and accelerations, each of shape (N, n)."""
-    if cutoff < 0.45 * rate:
+    """Return filtered positions, velocities and accelerations, each of shape (N, n).
+
+    Parameters
+    ----------
+    q : ndarray, shape (N, n)
+        Positions, rad or m.
+    rate : float
+        Samples a second, Hz.
+    cutoff : float
+        Cutoff frequency, Hz; above 0.45 of the rate nothing is filtered.
+    order : int
+        Order of the Butterworth filter, which runs forth and back.
+    """
+    if cutoff < UNFILTERED * rate:
         sections = scipy.signal.butter(order, cutoff, fs=rate, output='sos')
         pad = min(len(q) - 2, int(3 * rate / cutoff) + 3 * (2 * order + 1))
         q = scipy.signal.sosfiltfilt(sections, q, axis=0, padlen=pad)
@@ -165,67 +183,25 @@ def differentiate(q: Array, rate: float, cutoff: float, order: int,
     return q, qd, np.gradient(qd, 1 / rate, axis=0)
 
 
-def _pieces(log: Log, notes: list[str]) -> list[tuple[Array, dict[str, Array]]]:
-    """Uniform pieces: split at gaps and clock jumps, sorted, duplicates out, jitter resampled."""
-    t = np.asarray(log.t)
-    arrays = {name: np.asarray(value) for name in ('q', 'tau', 'tau_motor', 'extra', 'reference')
-              if (value := getattr(log, name)) is not None}
-    steps = np.diff(t)
-    step = float(np.median(steps[steps > 0])) if (steps > 0).any() else 0.0
-    if step <= 0:
-        raise LogError('stamps never increase', source=log.source)
-    far = np.abs(steps) > GAP * step
-    # a single late sample leaves and comes back: it is sorted in, no gap
-    late = np.flatnonzero(far[:-1] & far[1:] & (np.abs(steps[:-1] + steps[1:]) <= GAP * step))
-    far[late] = far[late + 1] = False
-    breaks = np.flatnonzero(far) + 1
-    if len(breaks):
-        where = ', '.join(f'{t[b - 1]:.3f} to {t[b]:.3f} s' for b in breaks[:5])
-        notes.append(f'{log.source}: {len(breaks)} gaps or clock jumps ({where}); the pieces are '
-                     'used one by one')
-    pieces = []
-    for index in np.split(np.arange(len(t)), breaks):
-        order = index[np.argsort(t[index], kind='stable')]
-        new = np.concatenate([[True], np.diff(t[order]) > 1e-3 * step])
-        if not new.all():
-            notes.append(f'{log.source}: {int((~new).sum())} repeated stamps left out')
-        if (np.diff(t[index]) < 0).any():
-            notes.append(f'{log.source}: samples out of order sorted')
-        order = order[new]
-        if len(order) < MINIMUM:
-            notes.append(f'{log.source}: a piece of {len(order)} samples left out')
-            continue
-        pieces.append(_uniform(log, t[order], {k: v[order] for k, v in arrays.items()}, step,
-                               notes))
-    return pieces
+def _filtered(piece: Piece, filtering: Filtering) -> Segment:
+    columns, rate, cutoff = piece.columns, piece.rate, filtering.cutoff
+    size, lasts = len(piece.t), float(piece.t[-1] - piece.t[0])
+    edge = min(int(size * LARGEST_EDGE), int(np.ceil(EDGE * rate / cutoff)))
+    inside = slice(edge, size - edge)
+    motion = differentiate(columns['q'], rate, cutoff, filtering.order)
+    low = max(SMOOTH_PER_BAND * filtering.band, LEAST_PERIODS / 2 / lasts)
+    smooth = differentiate(columns.get('reference', columns['q']), rate, min(low, cutoff),
+                           filtering.order)
+    q, qd, qdd = (x[inside] for x in motion)
+    cut = {name: values[inside] for name, values in columns.items()}
+    return Segment(piece.t[inside], q, qd, qdd, cut['tau'], cut.get('tau_motor'),
+                   cut.get('extra'), (smooth[0][inside], smooth[1][inside], smooth[2][inside]),
+                   piece.measured[inside], piece.loaded, rate, piece.source)
 
 
-def _uniform(log: Log, t: Array, arrays: dict[str, Array], step: float, notes: list[str],
-             ) -> tuple[Array, dict[str, Array]]:
-    grid = np.linspace(t[0], t[-1], len(t))
-    jitter = float(np.abs(t - grid).max()) / step
-    if jitter <= JITTER:
-        return grid, arrays
-    grid = np.arange(t[0], t[-1], step)
-    notes.append(f'{log.source}: stamps off their grid by up to {jitter:.2g} sample times; '
-                 f'resampled at {1 / step:.4g} Hz (positions by cubic splines, torques linearly)')
-    smooth = ('q', 'reference')
-    return grid, {
-        name: scipy.interpolate.CubicSpline(t, values)(grid) if name in smooth else
-        np.column_stack([np.interp(grid, t, column) for column in values.T])
-        for name, values in arrays.items()}
-
-
-def _periodic(log: Log, t: Array, columns: dict[str, Array], notes: list[str]) -> Segment:
-    assert log.period is not None
-    mean = average_periods(t, columns, log.period, log.source)
-    notes.append(f'{log.source}: {mean.periods} periods of {log.period:g} s averaged, lines up to '
-                 f'{mean.band:.3g} Hz kept; noise of the torques '
-                 f'{np.array2string(mean.torque_noise, precision=3)}')
+def _averaged(piece: Piece) -> Segment:
+    mean = piece.average
+    assert mean is not None
     return Segment(mean.t, mean.q, mean.qd, mean.qdd, mean.tau, mean.others.get('tau_motor'),
-                   mean.others.get('extra'), (mean.q, mean.qd, mean.qdd), log.loaded, mean.rate,
-                   mean.band, log.source)
-
-
-def _cut(columns: dict[str, Array], name: str, inside: slice) -> Array | None:
-    return columns[name][inside] if name in columns else None
+                   mean.others.get('extra'), (mean.q, mean.qd, mean.qdd),
+                   np.ones(len(mean.t), bool), piece.loaded, mean.rate, piece.source)

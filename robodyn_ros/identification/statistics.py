@@ -1,4 +1,4 @@
-"""How well each parameter is known: residuals are correlated in time, and are taken as such."""
+"""Uncertainty of the parameters, with the correlation of the residuals in time."""
 
 from __future__ import annotations
 
@@ -11,15 +11,21 @@ import scipy.signal
 import scipy.stats
 from numpy.typing import NDArray
 
-from robodyn_ros.description import Array
+from robodyn_ros.identification.decimation import OUTPUT_RATE
 from robodyn_ros.identification.estimation import Estimate
 from robodyn_ros.identification.observations import Observations
+from robodyn_ros.numerics import safe_divide
+from robodyn_ros.spatial import Array
 
-MAX_ORDER = 4  # of the autoregressive model of a residual; more follows what is chance
-SWEEPS = 3  # of the noise and what the fit took out of it
+MAX_ORDER = 4  # of the autoregressive model of residuals behind a filter at 3 times the band
+LAGS = (0, 1, 2, 3, 4, 6, 8, 12, 16, 24)  # between which the absorbed part is interpolated
+LONGEST_ORDER = 32  # behind a wider filter the model spans the same time, with more samples
+SPAN = MAX_ORDER / (3 * OUTPUT_RATE)  # time that the model spans, times the band
+SWEEPS = 3  # between the noise and the part of it that the fit absorbed
 CONFIDENCE = 0.95
-APART = 30.0  # condition above which the worst combinations are named
-NAMED = 0.3  # share of a singular vector from which a parameter is named
+APART = 30.0  # condition number above which the worst combinations are named
+NAMED = 0.3  # component of a singular vector from which on a parameter is named
+F_LIMIT = 3.842  # 95 % quantile of chi squared with one degree of freedom
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,17 +39,18 @@ class Uncertainty:
     deviation, plain_deviation : ndarray, shape (b,)
         Standard deviations: corrected, and what independent residuals would give.
     interval : ndarray, shape (b, 2)
-        95 % confidence intervals; wider where a parameter was selected, see `selected`.
+        95 % confidence intervals, wider for parameters that were selected, see `selected`.
     durbin_watson : ndarray, shape (rows,)
-        2 without correlation; nan where a row has no samples.
+        2 without correlation in time; nan where a row has no samples.
     condition : float
-        Of the weighted observation matrix with columns of equal length.
+        Condition number of the weighted observation matrix with columns of equal length.
     poorly_told_apart : tuple of str
-        What the motion hardly distinguishes, in words.
+        Sentences that name the parameters which the motion hardly distinguishes.
     delay, delay_deviation : float
-        s by which torques are older than positions, within one sample, and how well it is known.
+        Time by which torques are older than positions, within one sample, and its standard
+        deviation, s.
     shift : ndarray, shape (b,)
-        By which this delay has moved the estimate; intervals are about the one without it.
+        Change of the estimate by this delay; the intervals are centred on the corrected one.
     """
 
     covariance: Array
@@ -60,30 +67,51 @@ class Uncertainty:
     def selected(self, kept: Sequence[int]) -> Uncertainty:
         """Widen the intervals of selected parameters so that 95 % of those hold the truth.
 
-        Chance selects: of many parameters that are zero, those that look otherwise. Benjamini and
-        Yekutieli's intervals have ``1 - 5 % * selected / all`` each.
+        A selection prefers parameters whose error makes them look large. The intervals of
+        Benjamini and Yekutieli (2005, doi 10.1198/016214504000001907) have a confidence of
+        ``1 - 5 % * selected / all`` each.
+
+        Parameters
+        ----------
+        kept : sequence of int
+            Indices of the selected parameters.
         """
         chosen = list(kept)
-        share = (1 - CONFIDENCE) * len(chosen) / len(self.deviation)
+        risk = (1 - CONFIDENCE) * len(chosen) / len(self.deviation)
         interval = self.interval.copy()
         centre = interval[chosen].mean(axis=1)
-        half = scipy.stats.norm.ppf(1 - share / 2) * self.deviation[chosen]
+        half = scipy.stats.norm.ppf(1 - risk / 2) * self.deviation[chosen]
         interval[chosen] = np.column_stack([centre - half, centre + half])
         return replace(self, interval=interval)
 
 
 def uncertainty_of(observations: Observations, kept: tuple[int, ...], names: tuple[str, ...],
-                   estimate: Estimate) -> Uncertainty:
+                   estimate: Estimate, band: float) -> Uncertainty:
     """Return the uncertainty of a weighted least-squares estimate.
 
-    Each row's residual is modelled as autoregressive; its autocovariance G goes into
-    ``B W'L G L W B`` with L the weights and B the plain covariance. What the fit has taken out of
-    the residual, most where the motion is, is added to G. Torque and position of one sample may be
-    up to a sample apart in time, which is one parameter more: ``tau(t) - delay dtau/dt``. It is
-    normal before the data speaks, with the deviation of a uniform one.
+    Each row's residual is modelled as autoregressive. Its autocovariance G enters
+    ``B W'L G L W B``, where L are the weights and B is the plain covariance. The fit absorbs part
+    of the noise, most at the frequencies of the motion, and this part is added to G. Torque and
+    position of one sample may be up to a sample apart in time, which is one parameter more:
+    ``tau(t) - delay dtau/dt``. Its prior is normal, with the variance of a uniform distribution
+    over one sample.
+
+    Parameters
+    ----------
+    observations : Observations
+        The data of the fit.
+    kept : tuple of int
+        The b columns of the base parameters.
+    names : tuple of str
+        Names of the base parameters.
+    estimate : Estimate
+        Their estimate.
+    band : float
+        Highest frequency of the motion, Hz. The model of the noise spans a time that follows
+        from it, whatever the filter.
     """
     b, plain = len(kept), estimate.plain_covariance
-    rows = list(_rows(observations, kept, estimate))
+    rows = list(_rows(observations, kept, estimate, SPAN / band))
     watson = np.full(len(estimate.sigma), np.nan)
     information, pull = np.zeros((b + 1, b + 1)), 0.0
     for row in rows:
@@ -91,20 +119,21 @@ def uncertainty_of(observations: Observations, kept: tuple[int, ...], names: tup
         information += row.x.T @ row.x
         pull += float(row.x[:, -1] @ row.residual) / row.sigma
     middle = np.zeros((b + 1, b + 1))
-    for sweep in range(SWEEPS):  # what the fit took out is known as well as the noise is
+    for sweep in range(SWEEPS):  # the absorbed part depends on the noise, which depends on it
         spread = plain @ middle[:b, :b] @ plain
         for row in rows:
             row.fit_noise(plain, spread, first=sweep == 0)
         middle = np.asarray(sum(row.x.T @ row.correlated / row.sigma**2 for row in rows))
-    # the delay, by what of its column the other parameters cannot explain
-    share = np.append(-plain @ information[:b, b], 1.0)
-    strength = float(share @ information @ share)
-    doubt = max(float(share @ middle @ share), 0.0) / max(strength, 1e-300) ** 2
+    # the delay follows from the part of its column that the other parameters cannot explain
+    direction = np.append(-plain @ information[:b, b], 1.0)
+    strength = float(direction @ information @ direction)
+    variance_of_data = safe_divide(max(float(direction @ middle @ direction), 0.0), strength**2)
     before = 1 / (3 * min(segment.rate for segment in observations.segments) ** 2)
-    delay = pull / max(strength, 1e-300) * before / (before + doubt)
-    delay_variance = before * doubt / (before + doubt)
-    shift = share[:b] * delay
-    covariance = plain @ middle[:b, :b] @ plain + np.outer(share[:b], share[:b]) * delay_variance
+    delay = float(safe_divide(pull, strength)) * before / (before + variance_of_data)
+    delay_variance = before * variance_of_data / (before + variance_of_data)
+    shift = direction[:b] * delay
+    covariance = plain @ middle[:b, :b] @ plain \
+        + np.outer(direction[:b], direction[:b]) * delay_variance
     deviation = np.sqrt(np.maximum(np.diag(covariance), 0.0))
     half = scipy.stats.norm.ppf(0.5 + CONFIDENCE / 2) * deviation
     centre = estimate.values + shift
@@ -115,20 +144,20 @@ def uncertainty_of(observations: Observations, kept: tuple[int, ...], names: tup
 
 
 class _Row:
-    """One joint's torque: what it is explained by, and what is left of it.
+    """The observations and the residual of one joint's torque.
 
     Attributes
     ----------
     x : ndarray, shape (N, b + 1)
-        Weighted observations with the delay's column; 0 where they do not count.
+        Weighted observations with the column of the delay; zero for samples that are not used.
     residual : ndarray, shape (N,)
-        N m or N; 0 where it does not count.
+        N m or N; zero for samples that are not used.
     correlated : ndarray, shape (N, b + 1)
-        The noise's covariance matrix times ``x``.
+        The covariance matrix of the noise times ``x``.
     """
 
     def __init__(self, place: int, sigma: float,
-                 pieces: list[tuple[Array, Array, NDArray[np.bool_]]]):
+                 pieces: list[tuple[Array, Array, NDArray[np.bool_]]], order: int):
         self.place, self.sigma = place, sigma
         self.x = np.concatenate([x for x, _, _ in pieces])
         self.residual = np.concatenate([e for _, e, _ in pieces])
@@ -136,27 +165,30 @@ class _Row:
         self._used = np.concatenate([use for _, _, use in pieces])
         edges = np.cumsum([0, *(len(x) for x, _, _ in pieces)])
         self._pieces = [slice(a, b) for a, b in zip(edges[:-1], edges[1:], strict=True)]
-        self._lags = int(min(MAX_ORDER, self._used.sum() // 20))
+        self._lags = int(min(order, self._used.sum() // 20))
 
     def durbin_watson(self) -> float:
-        """2 without correlation."""
+        """Return the Durbin-Watson statistic; 2 without correlation."""
         both = self._used[1:] & self._used[:-1]
         squares = float(self.residual @ self.residual)
-        return float((np.diff(self.residual)[both] ** 2).sum()) / max(squares, 1e-300)
+        return safe_divide(float((np.diff(self.residual)[both] ** 2).sum()), squares,
+                           at_zero=np.nan)
 
     def fit_noise(self, plain: Array, spread: Array, first: bool) -> None:
-        """Find the noise's autocovariance; after the first time, with what the fit took out."""
+        """Find the autocovariance of the noise; after the first time, with the absorbed part."""
         lost = np.zeros(self._lags + 1)
         if not first:
             x, y = self.x[:, :-1], self.correlated[:, :-1]
             away = x @ plain, self.sigma**2 * (x @ spread)
-            for k in range(self._lags + 1):
+            some = np.unique([k for k in LAGS if k < self._lags] + [self._lags])
+            for k in some:
                 for piece in self._pieces:
                     a, b = piece.start, piece.stop
                     early, late = slice(a, max(b - k, a)), slice(a + k, b)
-                    lost[k] += float(np.sum(away[0][early] * y[late])
-                                     + np.sum(away[0][late] * y[early])
-                                     - np.sum(away[1][early] * x[late]))
+                    lost[k] += float(np.vdot(away[0][early], y[late])
+                                     + np.vdot(away[0][late], y[early])
+                                     - np.vdot(away[1][early], x[late]))
+            lost = np.interp(np.arange(self._lags + 1), some, lost[some])
         sums, pairs = np.zeros(self._lags + 1), np.zeros(self._lags + 1)
         for piece in self._pieces:
             e, use = self.residual[piece], self._used[piece]
@@ -172,8 +204,11 @@ class _Row:
                 if len(kernel) <= len(x) else _convolve(x, gamma))
 
 
-def _rows(observations: Observations, kept: tuple[int, ...], estimate: Estimate) -> Iterator[_Row]:
+def _rows(observations: Observations, kept: tuple[int, ...], estimate: Estimate,
+          span: float) -> Iterator[_Row]:
     blocks = list(observations.blocks())
+    step = min(float(block.t[1] - block.t[0]) for block in blocks)
+    order = int(np.clip(np.ceil(span / step), MAX_ORDER, LONGEST_ORDER))
     slopes = [np.gradient(block.measured, block.t, axis=0) if len(block.t) > 1
               else np.zeros_like(block.measured) for block in blocks]
     for row, sigma in enumerate(estimate.sigma):
@@ -184,7 +219,22 @@ def _rows(observations: Observations, kept: tuple[int, ...], estimate: Estimate)
             w, use = block.w[:, row][:, kept], block.used[:, row]
             pieces.append((np.column_stack([w, -slope[:, row]]) * use[:, None] / sigma,
                            (block.tau[:, row] - w @ estimate.values) * use, use))
-        yield _Row(row, float(sigma), pieces)
+        yield _Row(row, float(sigma), pieces, order)
+
+
+def long_run_factor(residual: Array) -> float:
+    """Return by what factor correlation in time raises the variance of a slow mean.
+
+    Parameters
+    ----------
+    residual : ndarray, shape (N,)
+        Residuals in the order of time.
+    """
+    lags = int(min(MAX_ORDER, len(residual) // 20))
+    sums = np.array([residual[:len(residual) - k] @ residual[k:] for k in range(lags + 1)])
+    gamma = _autocovariance(sums / max(len(residual), 1), len(residual))
+    return max(1.0, safe_divide(float(gamma[0] + 2 * gamma[1:].sum()), float(gamma[0]),
+                                at_zero=1.0))
 
 
 def _convolve(x: Array, covariance: Array) -> Array:
@@ -194,15 +244,17 @@ def _convolve(x: Array, covariance: Array) -> Array:
 
 
 def _autocovariance(measured: Array, count: int) -> Array:
-    """Autocovariance of an autoregressive model of what was measured, until it has died out."""
+    """Return the autocovariance of an autoregressive model until it has decayed."""
     lags = len(measured) - 1
     if lags < 1 or measured[0] <= 0:
         return np.abs(measured[:1])
     best, chosen = np.inf, np.zeros(0)
-    for order in range(lags + 1):
-        model = scipy.linalg.solve_toeplitz(measured[:order], measured[1:order + 1]) \
-            if order else np.zeros(0)
-        variance = float(measured[0] - model @ measured[1:order + 1])
+    model, variance = np.zeros(0), float(measured[0])
+    for order in range(lags + 1):  # Levinson and Durbin's recursion, Akaike's criterion
+        if order:
+            last = (measured[order] - model @ measured[order - 1:0:-1]) / variance
+            model = np.append(model - last * model[::-1], last)
+            variance *= 1 - last**2
         if variance <= 0:
             break
         criterion = count * np.log(variance) + 2 * order
@@ -218,7 +270,7 @@ def _autocovariance(measured: Array, count: int) -> Array:
 
 
 def _in_words(factor: Array, names: tuple[str, ...]) -> tuple[float, tuple[str, ...]]:
-    scaled = factor / np.maximum(np.linalg.norm(factor, axis=0), 1e-300)
+    scaled = safe_divide(factor, np.linalg.norm(factor, axis=0))
     _, singular, vectors = np.linalg.svd(scaled)
     words: list[str] = []
     for value, vector in zip(singular[::-1], vectors[::-1], strict=True):
@@ -226,34 +278,35 @@ def _in_words(factor: Array, names: tuple[str, ...]) -> tuple[float, tuple[str, 
             break
         order = np.argsort(-np.abs(vector))
         named = [k for k in order[:6] if abs(vector[k]) > NAMED] or [int(order[0])]
-        ratio = singular[0] / max(value, 1e-300)
+        ratio = safe_divide(singular[0], value, at_zero=np.inf)
         if len(named) == 1:
             words.append(f'{names[named[0]]} is hardly excited (1 : {ratio:.3g})')
         else:
             words.append(f'{" and ".join(names[k] for k in named)} can hardly be told apart by '
                          f'this motion (1 : {ratio:.3g})')
-    return float(singular[0] / max(singular[-1], 1e-300)), tuple(words)
+    return float(safe_divide(singular[0], singular[-1], at_zero=np.inf)), tuple(words)
 
 
-def significant(values: Array, covariance: Array, *, limit: float = 3.842,
+def significant(values: Array, covariance: Array, *, limit: float = F_LIMIT,
                 relative: float | None = None) -> tuple[int, ...]:
-    """Parameters that stay when insignificant ones are set to zero one by one (5.6.1).
+    """Return the parameters that stay when insignificant ones are set to zero one by one (5.6.1).
 
     Parameters
     ----------
     values, covariance : ndarray, shape (b,), (b, b)
         An estimate and its corrected covariance.
     limit : float
-        A parameter goes while its F value (squared over its variance) is below; 3.842 is 5 %.
+        A parameter is dropped while its F value (its square over its variance) is below.
     relative : float, optional
-        Instead: while its standard deviation is above this share of its value.
+        Instead, a parameter is dropped while its standard deviation is above this fraction of
+        its value.
     """
     bound = limit if relative is None else 1 / relative**2
     kept = list(range(len(values)))
     values, covariance = values.copy(), covariance.copy()
     while len(kept) > 1:
-        variance = np.maximum(np.diag(covariance), 1e-300)
-        f = values**2 / variance
+        variance = np.diag(covariance)
+        f = safe_divide(values**2, variance, at_zero=np.inf)
         worst = int(np.argmin(f))
         if f[worst] >= bound:
             break

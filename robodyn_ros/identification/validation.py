@@ -1,40 +1,51 @@
-"""Proof on data that the fit has not seen (Kolyubin 5.26)."""
+"""Validation on data that the fit has not seen (Kolyubin 5.26)."""
 
 from __future__ import annotations
 
+import textwrap
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from robodyn_ros.description import Array
 from robodyn_ros.identification.observations import Observations
+from robodyn_ros.identification.verdict import Errors, Evidence, judge
+from robodyn_ros.numerics import safe_divide
+from robodyn_ros.spatial import Array
 
 
 @dataclass(frozen=True, eq=False)
 class Validation:
-    """Torque errors on some logs; fractions, not percent.
+    """Torque errors on some logs, as fractions.
 
     Attributes
     ----------
-    relative_error : ndarray, shape (n,)
-        ``||tau - tau_hat|| / ||tau||`` of each joint, against the raw measured torque (known extra
-        torques included in its size).
+    joint_names : tuple of str
+        Names of the rows: the joints, twice where motor torques are explained as well.
+    relative_error : ndarray, shape (rows,)
+        ``||tau - tau_hat|| / ||tau||`` of each joint against the raw measured torque (known extra
+        torques are included in its size).
     total : float
         The same over all joints.
-    rms, largest : ndarray, shape (n,)
+    rms, largest : ndarray, shape (rows,)
         Root mean square and largest error against the raw torque, N m or N.
     relative_error_filtered, total_filtered, rms_filtered
-        Against torques through the parallel filter, on the samples that the fit would use.
+        The same behind a low-pass filter at three times the band of the motion, for the samples
+        that are used for a fit.
     nominal, nominal_total
-        Raw error of the description's own model.
+        Raw errors of the description's own model.
     gravity_only : float
         Raw total error of the description's gravity alone.
+    coverage : float
+        Fraction of the positions and velocities within the range of the fit.
+    implausible : tuple of str
+        Why the result cannot be the described robot; empty where it can.
     verdict : str
-        ``good``, ``doubtful`` or ``bad``.
+        ``good``, ``doubtful`` or ``bad``, by the thresholds of
+        `robodyn_ros.identification.verdict`.
     reasons : tuple of str
-        Why.
+        The reasons for the verdict.
     t, measured, predicted : list of ndarray
-        Raw torque and prediction of each uninterrupted piece, for plots.
+        Raw torque and prediction of each uninterrupted piece, for figures.
     """
 
     joint_names: tuple[str, ...]
@@ -48,14 +59,21 @@ class Validation:
     nominal: Array
     nominal_total: float
     gravity_only: float
+    coverage: float
+    implausible: tuple[str, ...]
     verdict: str
     reasons: tuple[str, ...]
     t: list[Array] = field(repr=False)
     measured: list[Array] = field(repr=False)
     predicted: list[Array] = field(repr=False)
 
+    @property
+    def applicable(self) -> bool:
+        """Whether a controller may take the result over without being forced to."""
+        return self.verdict == 'good' and not self.implausible
+
     def to_text(self) -> str:
-        """A table for people."""
+        """Return the errors and the verdict as a table."""
         width = max(len('in total'), *map(len, self.joint_names))
         lines = [f'  {"":{width}}  relative  filtered   nominal       rms   largest']
         for k, joint in enumerate(self.joint_names):
@@ -65,60 +83,69 @@ class Validation:
         lines.append(f'  {"in total":{width}} {self.total:9.2%} {self.total_filtered:9.2%} '
                      f'{self.nominal_total:9.2%}')
         return '\n'.join([*lines, f'  verdict: {self.verdict}',
-                          *(f'  - {reason}' for reason in self.reasons)])
+                          *(textwrap.fill(reason, 80, initial_indent='  - ',
+                                          subsequent_indent='    ')
+                            for reason in self.reasons)])
 
 
-def validate_on(observations: Observations, theta: Array) -> Validation:
+def validate_on(observations: Observations, theta: Array, evidence: Evidence | None = None,
+                ) -> Validation:
     """Compare predicted torques with measured ones.
 
     Parameters
     ----------
     observations : Observations
-        Of the logs.
+        The logs.
     theta : ndarray, shape (p,)
         Parameters of the linear model.
+    evidence : Evidence, optional
+        What else is known of the fit, for the verdict.
     """
-    linear = observations.linear
+    linear, segments = observations.linear, observations.segments
     n = linear.joints.n
     names = linear.joints.joint_names * (linear.rows // n)
     pieces = range(len(observations))
     measured = [observations.torque(k) for k in pieces]
     predicted = [observations.prediction(k, theta) for k in pieces]
-    explained = np.concatenate(measured)
-    wrong = explained - np.concatenate(predicted)
-    total = np.concatenate([observations.measured(k) for k in pieces])
-    nominal, gravity = _nominal(observations)
+    real = np.concatenate([segment.measured for segment in segments])
+    explained = np.concatenate(measured)[real]
+    wrong = explained - np.concatenate(predicted)[real]
+    total = np.concatenate([observations.measured(k) for k in pieces])[real]
+    nominal, gravity = (x[real] for x in _nominal(observations))
     blocks = list(observations.blocks())
     filtered_wrong = np.concatenate([(b.tau - b.w @ theta) * b.used for b in blocks])
     filtered = np.concatenate([b.measured * b.used for b in blocks])
+    counts = np.concatenate([b.used for b in blocks]).sum(axis=0)
     used = np.tile(observations.torques_of, linear.rows // n)
-    relative = _share(wrong, total)
-    overall = _overall(wrong[:, used], total[:, used])
-    nominal_overall = _overall((explained - nominal)[:, used], total[:, used])
-    gravity_overall = _overall((explained - gravity)[:, used], total[:, used])
-    filtered_overall = _overall(filtered_wrong[:, used], filtered[:, used])
-    verdict, reasons = _judge(_share(filtered_wrong, filtered), filtered_overall, overall,
-                              nominal_overall, gravity_overall, names, used)
+    relative_filtered = _relative(filtered_wrong, filtered)
+    errors = Errors({name: float(error) for name, error, use in zip(
+        names, relative_filtered, used, strict=True) if use},
+        *(_total(a[:, used], b[:, used]) for a, b in (
+            (filtered_wrong, filtered), (wrong, total), (explained - nominal, total),
+            (explained - gravity, total))))
+    coverage = 1.0 if evidence is None else evidence.coverage(
+        np.concatenate([s.q for s in segments]), np.concatenate([s.qd for s in segments]))
+    verdict, reasons = judge(errors, evidence, coverage)
     return Validation(
-        tuple(names), relative, overall, np.sqrt((wrong**2).mean(axis=0)),
-        np.abs(wrong).max(axis=0), _share(filtered_wrong, filtered),
-        filtered_overall, np.sqrt((filtered_wrong**2).sum(axis=0) / np.maximum(
-            np.concatenate([b.used for b in blocks]).sum(axis=0), 1)),
-        _share(explained - nominal, total), nominal_overall, gravity_overall, verdict, reasons,
-        [segment.t for segment in observations.segments], measured, predicted)
+        tuple(names), _relative(wrong, total), errors.raw, np.sqrt((wrong**2).mean(axis=0)),
+        np.abs(wrong).max(axis=0), relative_filtered, errors.filtered,
+        np.sqrt((filtered_wrong**2).sum(axis=0) / np.maximum(counts, 1)),
+        _relative(explained - nominal, total), errors.nominal, errors.gravity, coverage,
+        () if evidence is None else evidence.implausible, verdict, reasons,
+        [segment.t for segment in segments], measured, predicted)
 
 
-def _share(wrong: Array, total: Array) -> Array:
+def _relative(wrong: Array, total: Array) -> Array:
     size = np.linalg.norm(total, axis=0)
     return np.linalg.norm(wrong, axis=0) / np.where(size > 0, size, np.nan)
 
 
-def _overall(wrong: Array, total: Array) -> float:
-    return float(np.linalg.norm(wrong) / max(float(np.linalg.norm(total)), 1e-300))
+def _total(wrong: Array, total: Array) -> float:
+    return float(safe_divide(np.linalg.norm(wrong), np.linalg.norm(total), at_zero=np.inf))
 
 
 def _nominal(observations: Observations) -> tuple[Array, Array]:
-    """Torques of the description as it is, and of its gravity alone; shape (M, rows) both."""
+    """Return torques of the description, and of its gravity alone; shape (M, rows) both."""
     linear = observations.linear
     nominal = linear.nominal()
     theta = np.array([value if column.term in ('m', 'mx', 'my', 'mz') else 0.0
@@ -131,32 +158,3 @@ def _nominal(observations: Observations) -> tuple[Array, Array]:
             segment.q[a:a + 4096], still[a:a + 4096], still[a:a + 4096],
             loaded=segment.loaded) @ theta for a in range(0, len(still), 4096)]))
     return np.concatenate(predicted), np.concatenate(gravity)
-
-
-def _judge(relative: Array, filtered: float, overall: float, nominal: float, gravity: float,
-           names: tuple[str, ...], used: Array) -> tuple[str, tuple[str, ...]]:
-    """Verdict by the errors without measurement noise, reasons in words."""
-    verdict, reasons = 'good', []
-    if filtered > 0.5:
-        verdict = 'bad'
-        reasons.append(f'{filtered:.0%} of the torque is not explained: is this the robot of the '
-                       'description, with these signs, units and gravity?')
-    elif filtered > 0.15:
-        verdict = 'doubtful'
-        reasons.append(f'{filtered:.0%} of the torque is not explained')
-    if overall > min(nominal, gravity):
-        verdict = 'bad'
-        better = 'the description as it is' if nominal <= gravity else 'its gravity alone'
-        reasons.append(f'{better} predicts better ({min(nominal, gravity):.2%})')
-    else:
-        reasons.append(f'the description as it is has an error of {nominal:.2%}, its gravity '
-                       f'alone of {gravity:.2%}')
-    if overall > 2 * filtered:
-        reasons.append(f'of the raw error of {overall:.2%} most is noise, or slow samples that do '
-                       f'not count: {filtered:.2%} remain through the filter')
-    weak = [name for name, error, use in zip(names, relative, used, strict=True)
-            if use and error > 0.5]
-    if weak:
-        verdict = 'doubtful' if verdict == 'good' else verdict
-        reasons.append(f'more than half of the torque unexplained at {", ".join(weak)}')
-    return verdict, tuple(reasons)

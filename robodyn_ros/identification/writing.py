@@ -1,8 +1,9 @@
-"""Writes what was identified: the URDF with new inertials, parameters and motor data as YAML."""
+"""Writes an identified robot: its URDF, its parameters and its motor data as YAML."""
 
 from __future__ import annotations
 
 import platform
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -10,46 +11,68 @@ import numpy as np
 import yaml
 from lxml import etree
 
-from robodyn_ros.description import Array, Inertial
+from robodyn_ros._version import __version__
+from robodyn_ros.description.repair import inertial_element
+from robodyn_ros.description.urdf import parse_urdf
+from robodyn_ros.description.xml import parse_xml
 from robodyn_ros.errors import IdentificationError
-from robodyn_ros.identification.consistency import consistent_bodies
-from robodyn_ros.identification.result import Result, consistent, settings_mapping
+from robodyn_ros.identification.consistency import consistent_bodies, is_consistent
+from robodyn_ros.identification.result import Result
 from robodyn_ros.identification.validation import Validation
 from robodyn_ros.model import Model
-from robodyn_ros.repair import inertial_element
-from robodyn_ros.urdf import parse_urdf
-from robodyn_ros.xml import parse_xml
+from robodyn_ros.spatial import inertial_of
+
+
+def write_urdf(model: Model, path: str | Path) -> None:
+    """Write the URDF that a model came from, with the model's parameters.
+
+    Parameters
+    ----------
+    model : Model
+        For example ``result.model``, with the physically consistent parameters.
+    path : str or Path
+        The file to write.
+
+    Raises
+    ------
+    IdentificationError
+        If the model was not read from a URDF, or if its parameters are physically inconsistent.
+    """
+    text = model.description.urdf
+    if not text:
+        raise IdentificationError('the model was not read from a URDF; urdf_of takes one')
+    Path(path).write_text(urdf_of(model, text), encoding='utf-8')
 
 
 def urdf_of(model: Model, text: str | bytes) -> str:
     """Return a URDF with the inertials, damping, friction and armature of a model.
 
-    All that is fixed to a moving link counts in that link's inertial from now on: torques cannot
-    tell the parts apart.
+    The inertial of a moving link includes everything that is fixed to it, because torques cannot
+    tell these parts apart.
 
     Parameters
     ----------
     model : Model
-        With new parameters.
+        The robot with new parameters.
     text : str or bytes
         The URDF that it came from.
 
     Raises
     ------
     IdentificationError
-        No real body has these parameters; or joints of the model were locked.
+        If the parameters are physically inconsistent, or if joints of the model were locked.
     """
-    heavy = model.rigid[:, 6] != 0
-    if not consistent(model):
+    heavy = model.inertial_parameters[:, 6] != 0
+    if not is_consistent(model):
         bad = [joint for joint, one, weighs in zip(
-            model.body_joints, consistent_bodies(model.rigid), heavy, strict=True)
+            model.body_joints, consistent_bodies(model.inertial_parameters), heavy, strict=True)
             if weighs and not one]
-        raise IdentificationError('these parameters are not physically consistent, no URDF is '
-                                  f'written: {", ".join(bad) or "negative friction or rotor"}')
+        raise IdentificationError('the parameters are physically inconsistent, so that no URDF '
+                                  f'is written: {", ".join(bad) or "negative friction or rotor"}')
     moving = {joint.name for joint in parse_urdf(text).joints if joint.type != 'fixed'}
     locked = moving - set(model.body_joints)
     if locked:
-        raise IdentificationError('joints were locked, their links cannot be told apart: '
+        raise IdentificationError('joints were locked, so that their links cannot be told apart: '
                                   + ', '.join(sorted(locked)))
     root = parse_xml(text, comments=True)
     links = {element.get('name'): element for element in root if element.tag == 'link'}
@@ -60,36 +83,29 @@ def urdf_of(model: Model, text: str | bytes) -> str:
         for name, frame in model.link_frames.items():
             if frame.body == body:
                 _drop_inertial(links[name], None if name == child else child)
-        if model.rigid[body, 6]:
+        if model.inertial_parameters[body, 6]:
             links[child].insert(0, etree.Comment(' identified by robodyn '))
-            links[child].insert(1, inertial_element(inertial_of(model.rigid[body])))
+            links[child].insert(1, inertial_element(inertial_of(model.inertial_parameters[body])))
         dynamics = element.find('dynamics')
         if dynamics is None:
             dynamics = etree.SubElement(element, 'dynamics')
         friction = model.link_friction[body] + model.motor_friction[body]
         dynamics.set('damping', repr(float(friction[0])))
         dynamics.set('friction', repr(float(friction[1])))
+        if friction[2]:
+            dynamics.set('friction_offset', repr(float(friction[2])))  # read by robodyn alone
         if model.armature[body]:
             dynamics.set('armature', repr(float(model.armature[body])))
     for rotor in list(root.iter()):
         if isinstance(rotor.tag, str) and rotor.tag.rpartition('}')[2].rpartition(':')[2] in (
                 'motorInertia', 'rotor_inertia') and rotor.getparent() is not None:
-            rotor.getparent().remove(rotor)  # the armature says it now
+            rotor.getparent().remove(rotor)  # the armature holds it now
     etree.indent(root)
     return etree.tostring(root, encoding='unicode') + '\n'
 
 
-def inertial_of(rigid: Array) -> Inertial:
-    """Mass, centre of mass and inertia about it, of rigid parameters; shape (10,)."""
-    xx, xy, xz, yy, yz, zz, mass, *moment = rigid
-    com = np.array(moment) / mass
-    tensor = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
-    return Inertial(float(mass), com,
-                    tensor - mass * (com @ com * np.eye(3) - np.outer(com, com)))
-
-
 def motors_of(model: Model) -> dict[str, Any]:
-    """Motor YAML of a model: friction with offsets and armature of every joint."""
+    """Return the motor data of a model: friction, offset and armature of every joint."""
     joints = {}
     for body, joint in enumerate(model.body_joints):
         link, motor = model.link_friction[body], model.motor_friction[body]
@@ -102,9 +118,7 @@ def motors_of(model: Model) -> dict[str, Any]:
 
 
 def parameters_of(result: Result, validation: Validation | None = None) -> dict[str, Any]:
-    """Everything that was identified, with its provenance, as plain data."""
-    from robodyn_ros import __version__
-
+    """Return everything that was identified, with its provenance, as plain data."""
     base, u = result.base_, result.uncertainty_
     content: dict[str, Any] = {
         'robot': result.model.name,
@@ -112,11 +126,14 @@ def parameters_of(result: Result, validation: Validation | None = None) -> dict[
             'robodyn_ros': __version__, 'numpy': np.__version__,
             'python': platform.python_version(),
             'logs': [{'source': name, 'sha256': digest} for name, digest in result.sources],
-            'settings': plain(settings_mapping(result.settings)),
+            'settings': plain(result.settings.changed()),
             'notes': list(result.notes)},
         'friction': {'model': result.linear.friction.model,
                      'width': result.linear.friction.width,
-                     'speed': result.linear.friction.speed.tolist()},
+                     'speed': result.linear.friction.speed.tolist(),
+                     'noise': result.linear.friction.floor.tolist()},  # of the velocity at rest
+        'filters': {name: float(value) if np.isfinite(value) else None
+                    for name, value in asdict(result.filtering).items()},  # Hz, and an order
         'base_parameters': {
             name: {'value': float(result.estimate_.values[k]),
                    'standard_deviation': float(u.deviation[k]),
@@ -136,7 +153,9 @@ def parameters_of(result: Result, validation: Validation | None = None) -> dict[
     for name, one in (('training', result.training_), ('validation', validation)):
         if one is not None:
             content[name] = {
-                'verdict': one.verdict, 'reasons': list(one.reasons), 'total': one.total,
+                'verdict': one.verdict, 'reasons': list(one.reasons),
+                'implausible': list(one.implausible), 'coverage': one.coverage,
+                'total': one.total,
                 'total_filtered': one.total_filtered, 'nominal_total': one.nominal_total,
                 'relative_error': dict(zip(one.joint_names, one.relative_error.tolist(),
                                            strict=True)),
@@ -146,7 +165,7 @@ def parameters_of(result: Result, validation: Validation | None = None) -> dict[
 
 def save_parameters(result: Result, path: str | Path, validation: Validation | None = None,
                     ) -> None:
-    """Write `parameters_of` as YAML."""
+    """Write parameters, statistics and provenance as YAML, see `parameters_of`."""
     Path(path).write_text(yaml.safe_dump(parameters_of(result, validation), sort_keys=False,
                                          allow_unicode=True, width=100), encoding='utf-8')
 
@@ -157,12 +176,17 @@ def _drop_inertial(link: etree._Element, counted_in: str | None) -> None:
         return
     link.remove(inertial)
     if counted_in is not None:
-        link.insert(0, etree.Comment(f' its inertial counts in link {counted_in} '.replace(
+        link.insert(0, etree.Comment(f' its inertial is part of link {counted_in} '.replace(
             '--', '- -')))
 
 
+def save_motors(model: Model, path: str | Path) -> None:
+    """Write `motors_of` as YAML, which ``load_model`` reads as ``motors``."""
+    Path(path).write_text(yaml.safe_dump(motors_of(model), sort_keys=False), encoding='utf-8')
+
+
 def plain(value: Any) -> Any:
-    """Return mappings, sequences, arrays and numbers as YAML has them."""
+    """Return mappings, sequences, arrays and numbers as the types that YAML knows."""
     if isinstance(value, dict):
         return {key: plain(entry) for key, entry in value.items()}
     if isinstance(value, (list, tuple, np.ndarray)):

@@ -1,8 +1,8 @@
-"""Functions traced once for one robot and compiled: the recursion's code, without its loops.
+"""Functions traced once and compiled: a recursion's arithmetic for one robot, without its loops.
 
 ``expression`` records a NumPy function as a graph, ``llvm_ir`` writes the graph as a loop over
 samples, ``compiler`` turns that into machine code and keeps it on disk, ``kernel`` lets Python
-call it; ``derivatives`` differentiates what is traced. Nothing here knows of robots.
+call it; ``derivatives`` differentiates traced functions. Nothing here knows of robots.
 """
 
 from robodyn_ros.kernels.derivatives import pullback

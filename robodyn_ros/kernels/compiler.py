@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import os
-import tempfile
 import threading
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -14,30 +14,43 @@ from typing import Any
 import llvmlite
 import llvmlite.binding as llvm
 
+from robodyn_ros.errors import RobodynError
+from robodyn_ros.kernels import code_cache
+from robodyn_ros.kernels.pointers import Pointers
+
 _LOCK = threading.RLock()
-# above this size, code generation takes its fast way: the machine code is a little slower, but the
-# time to make it stays bounded
-LARGE_IR = 3_000_000
+OLDEST = (0, 39)  # of llvmlite: what Debian 12 ships
+OPTIONS_AGAIN = 15  # version of LLVM since which an option can be set more than once
+# characters of IR, above which code generation takes its fast way: the machine code is as fast to
+# within 5 % (measured on arms and humanoids), and takes a half to a quarter of the time to make
+LARGE_IR = 300_000
 
 
-def cache_directory() -> Path | None:
-    """Where machine code is kept: ``$ROBODYN_CACHE_DIR``, else the user's cache directory.
-
-    ``ROBODYN_CACHE_DIR=`` (empty) keeps nothing.
-    """
-    configured = os.environ.get('ROBODYN_CACHE_DIR')
-    if configured is not None:
-        return Path(configured) if configured else None
-    base = os.environ.get('XDG_CACHE_HOME') or os.path.join(os.path.expanduser('~'), '.cache')
-    return Path(base) / 'robodyn_ros'
+class LlvmliteVersionError(RobodynError):
+    """A version of llvmlite that is too old."""
 
 
-@lru_cache(maxsize=2)
-def _target(level: int) -> Any:
+@lru_cache(maxsize=1)
+def _initialize() -> None:
+    check_version(llvmlite.__version__)
     with suppress(RuntimeError):  # needed before llvmlite 0.45, refused since
         llvm.initialize()
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
+
+
+def check_version(version: str) -> None:
+    """Raise LlvmliteVersionError where a version of llvmlite is too old."""
+    numbers = version.split('.')[:2]
+    if all(part.isdigit() for part in numbers) and tuple(map(int, numbers)) < OLDEST:
+        raise LlvmliteVersionError(
+            f'llvmlite is {version}; valid: {".".join(map(str, OLDEST))} or newer, as in '
+            'python3-llvmlite of Debian 12 and Ubuntu 24.04, or from pip')
+
+
+@lru_cache(maxsize=2)
+def _target(level: int) -> Any:
+    _initialize()
     return llvm.Target.from_default_triple().create_target_machine(
         cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(),
         opt=level, jit=True, reloc='pic', codemodel='small')
@@ -50,9 +63,26 @@ def _engine() -> Any:
 
 @lru_cache(maxsize=1)
 def machine() -> str:
-    """What machine code depends on besides its source."""
+    """What machine code depends on besides its key: this machine, LLVM, and this package."""
+    own = hashlib.sha256()
+    for path in sorted(Path(__file__).parent.glob('*.py')):
+        own.update(path.read_bytes())
     return '|'.join((llvm.get_default_triple(), llvm.get_host_cpu_name(),
-                     llvm.get_host_cpu_features().flatten(), llvmlite.__version__))
+                     llvm.get_host_cpu_features().flatten(), llvmlite.__version__,
+                     own.hexdigest()))
+
+
+@lru_cache(maxsize=1)
+def native_pointers() -> Pointers:
+    """Return how the LLVM at hand writes pointers.
+
+    Version 15 and 16 have both ways; which one is in use shows in how they write a module.
+    """
+    _initialize()
+    version = llvm.llvm_version_info[0]
+    if 15 <= version <= 16:
+        return Pointers(opaque='ptr' in str(llvm.parse_assembly('@x = global i8* null')))
+    return Pointers(opaque=version > 16)
 
 
 class Compiler:
@@ -61,7 +91,7 @@ class Compiler:
     def __init__(self) -> None:
         self._loaded: dict[str, int] = {}
 
-    def address(self, key: str, write_ir: Any) -> int:
+    def address(self, key: str, write_ir: Callable[[str], str]) -> int:
         """Return the address of a function.
 
         Parameters
@@ -71,15 +101,21 @@ class Compiler:
         write_ir : callable
             ``write_ir(name)`` returns the IR, which defines the function ``name``; called only
             where there is no machine code for the key yet.
+
+        Raises
+        ------
+        LlvmliteVersionError
+            llvmlite is too old.
         """
-        digest = hashlib.sha256(f'{machine()}|{key}'.encode()).hexdigest()
         with _LOCK:
+            _initialize()
+            digest = hashlib.sha256(f'{machine()}|{key}'.encode()).hexdigest()
             if digest not in self._loaded:
                 name = f'robodyn_{digest[:40]}'
-                code = _load(digest)
+                code = code_cache.load(digest)
                 if code is None:
                     code = compile_ir(write_ir(name))
-                    _save(digest, code)
+                    code_cache.save(digest, code)
                 engine = _engine()
                 engine.add_object_file(llvm.ObjectFileRef.from_data(code))
                 engine.finalize_object()
@@ -92,44 +128,51 @@ def compile_ir(text: str) -> bytes:
     target = _target(2 if len(text) < LARGE_IR else 1)
     module = llvm.parse_assembly(text)
     module.verify()
-    # LLVM's machine scheduler shortens live ranges at the price of longer waits; the recursion's
-    # own order is a quarter faster. The option is the process's: others get it back as it was.
+    with _without_machine_scheduler():
+        return bytes(target.emit_object(module))
+
+
+# squares of more numbers than there are registers, summed from the last to the first: the machine
+# scheduler changes the order, so that fewer have to wait in memory
+_PROBE = '\n'.join([
+    'define double @probe({p} %x) {{',
+    *(f'  %a{k} = getelementptr double, {{p}} %x, i64 {k}\n'
+      f'  %v{k} = load double, {{p}} %a{k}\n  %w{k} = fmul double %v{k}, %v{k}'
+      for k in range(40)),
+    *(f'  %s{k} = fadd double %{"w39" if k == 38 else f"s{k + 1}"}, %w{k}'
+      for k in reversed(range(39))),
+    '  ret double %s0', '}}'])
+
+
+@contextmanager
+def _without_machine_scheduler() -> Iterator[None]:
+    """Switch LLVM's machine scheduler off, and leave it as it was found.
+
+    It shortens live ranges at the price of longer waits; the recursion's own order is faster. The
+    switch belongs to the process and cannot be read: whether the scheduler was on is seen by what
+    it makes of a small function. Before LLVM 15 an option can be set once and never again, so the
+    scheduler stays as it is there.
+    """
+    if llvm.llvm_version_info[0] < OPTIONS_AGAIN:
+        yield
+        return
+    before = _probe()
     llvm.set_option('', '-enable-misched=0')
+    was_on = _probe() != before
     try:
-        return target.emit_object(module)
+        yield
     finally:
-        llvm.set_option('', '-enable-misched=1')
+        if was_on:
+            llvm.set_option('', '-enable-misched=1')
 
 
-def _load(digest: str) -> bytes | None:
-    """Machine code from the cache; None where there is none or it is damaged."""
-    directory = cache_directory()
-    if directory is None:
-        return None
-    try:
-        path = directory / f'{digest}.o'
-        owner = path.stat().st_uid
-        if hasattr(os, 'getuid') and owner not in (os.getuid(), 0):
-            return None  # machine code from a stranger
-        content = path.read_bytes()
-    except OSError:
-        return None
-    checksum, code = content[:32], content[32:]
-    return code if hashlib.sha256(code).digest() == checksum else None
-
-
-def _save(digest: str, code: bytes) -> None:
-    """Keep machine code; a full or read-only disk is no reason to fail."""
-    directory = cache_directory()
-    if directory is None:
-        return
-    try:
-        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=directory, delete=False) as file:
-            file.write(hashlib.sha256(code).digest() + code)
-        os.replace(file.name, directory / f'{digest}.o')
-    except OSError:
-        return
+def _probe() -> bytes:
+    text = _PROBE.format(p=native_pointers().to('double'))
+    return bytes(_target(2).emit_object(llvm.parse_assembly(text)))
 
 
 COMPILER = Compiler()
+if hasattr(os, 'register_at_fork'):
+    # a child gets the lock and LLVM's state as they are in the parent: wait until nobody compiles
+    os.register_at_fork(before=_LOCK.acquire, after_in_parent=_LOCK.release,
+                        after_in_child=_LOCK.release)

@@ -1,4 +1,4 @@
-"""Reverse-mode derivatives of what is being traced: a graph's gradient is a graph again."""
+"""Reverse-mode derivatives of traced functions: the gradient of a graph is a graph again."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ def pullback(outputs: Any, cotangents: Any, inputs: Sequence[Any]) -> Any:
     Parameters
     ----------
     outputs : ndarray of Scalar or float
-        Results of a traced function.
+        Results of the traced function.
     cotangents : ndarray of Scalar or float
-        As many.
+        Factors of the results, one for each.
     inputs : sequence of ndarray of Scalar
         The function's inputs.
 
@@ -32,7 +32,7 @@ def pullback(outputs: Any, cotangents: Any, inputs: Sequence[Any]) -> Any:
     for output, cotangent in zip(np.ravel(outputs), np.ravel(cotangents), strict=True):
         if isinstance(output, Scalar):
             _add(adjoint, output.number, cotangent)
-    # operands come before their users, and what the sweep itself makes comes after all of them
+    # operands come before their users, and nodes that the sweep adds come after all of them
     for number in range(max(adjoint, default=-1), -1, -1):
         if number in adjoint:
             _step(graph, number, adjoint)

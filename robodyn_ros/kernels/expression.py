@@ -1,7 +1,8 @@
 """Symbolic scalars: a function on NumPy arrays, run on them once, becomes a graph of operations.
 
-Equal expressions are one node, constants are folded, and products with zero vanish, so that what a
-given robot does not need is never computed (the idea of SYMORO's customised Newton-Euler).
+Equal expressions are one node, constants are folded, and products with zero vanish, so that terms
+that are zero for the robot at hand are never computed (the idea of SYMORO's customised
+Newton-Euler).
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import math
+import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -13,19 +14,25 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from robodyn_ros.description import Array
 from robodyn_ros.errors import ShapeError
-from robodyn_ros.kernels.compiler import COMPILER
-from robodyn_ros.kernels.crossing import cross
+from robodyn_ros.kernels.compiler import COMPILER, native_pointers
 from robodyn_ros.kernels.expression import trace
-from robodyn_ros.kernels.llvm_ir import LANES, write_ir
+from robodyn_ros.kernels.fast_call import fast_call
+from robodyn_ros.kernels.instructions import LANES
+from robodyn_ros.kernels.llvm_ir import write_ir
+from robodyn_ros.numerics import real_numbers
+from robodyn_ros.spatial import Array
 
-WORTH_THREADS = 16384  # samples; below, waking a thread costs more than it saves
+WORTH_THREADS = 16384  # samples; for fewer, waking a thread costs more than it saves
 
 
 @lru_cache(maxsize=4)
 def _pool(threads: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(threads - 1, thread_name_prefix='robodyn')
+
+
+if hasattr(os, 'register_at_fork'):  # a child process has none of its parent's threads
+    os.register_at_fork(after_in_child=_pool.cache_clear)
 
 
 @dataclass(frozen=True)
@@ -73,12 +80,14 @@ class Kernel:
 
     def _write(self, name: str, batch: bool) -> str:
         graph, outputs = trace(self.spec.function, self.spec.sizes)
-        return write_ir(graph, outputs, self.spec.sizes, batch=batch, name=name)
+        return write_ir(graph, outputs, self.spec.sizes, batch=batch, name=name,
+                        pointers=native_pointers())
 
     @cached_property
     def single(self) -> Callable[..., Any]:
         """The fast function of one sample; hands everything else to `general`."""
-        return cross(self._single_address, self.spec.sizes, self.spec.shape or (1,), self.general)
+        return fast_call(self._single_address, self.spec.sizes, self.spec.shape or (1,),
+                         self.general)
 
     @cached_property
     def _single_address(self) -> int:
@@ -193,18 +202,14 @@ def check_array(argument: ArrayLike, size: int, name: str) -> Array:
     Raises
     ------
     ShapeError
-        Another shape, or not numbers.
+        Another shape, or values that are not real numbers.
     """
     if type(argument) is np.ndarray and argument.dtype == np.float64 and (
             argument.flags.c_contiguous and argument.ndim in (1, 2)
             and argument.shape[-1] == size):
         return argument
     valid = f'float array of shape ({size},) or (N, {size})'
-    try:
-        array = np.ascontiguousarray(argument, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ShapeError(name, f'values that are not numbers ({type(argument).__name__})',
-                         valid) from None
+    array = np.ascontiguousarray(real_numbers(name, argument, valid))
     if array.ndim not in (1, 2) or array.shape[-1] != size or np.ndim(argument) == 0:
         raise ShapeError(name, f'shape {np.shape(argument)}', valid)
     return array

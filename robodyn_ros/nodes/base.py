@@ -1,67 +1,71 @@
-"""What the nodes share: lifecycle, model, payload service, diagnostics."""
+"""What the nodes share: lifecycle, parameters, the model and the services that change it."""
 
 from __future__ import annotations
 
-import signal
-import threading
-from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import rclpy
-from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from rcl_interfaces.msg import SetParametersResult
-from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
-from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
+from rclpy.lifecycle import LifecycleState, TransitionCallbackReturn
 from rclpy.parameter import Parameter
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
-from rclpy.signals import SignalHandlerOptions
-from rclpy.task import Future
 from std_msgs.msg import String
 from std_srvs.srv import Trigger
 
 from robodyn_interfaces.srv import SetModel, SetPayload
-from robodyn_ros.check import CheckReport, check_model
 from robodyn_ros.errors import RobodynError
 from robodyn_ros.nodes.fast_path import FastSubscriptions, Pacer
-from robodyn_ros.nodes.model_keeper import ModelKeeper, Payload, Running
+from robodyn_ros.nodes.helper_process import HelperProcess
+from robodyn_ros.nodes.model_building import Payload
+from robodyn_ros.nodes.model_keeper import Candidate, ModelKeeper, Running
 from robodyn_ros.nodes.parameters import (
     MODEL_PARAMETERS,
     accepted,
-    declare,
-    declare_model_parameters,
+    declare_common_parameters,
     model_options,
     refused,
 )
+from robodyn_ros.nodes.reporting import ReportingNode
+from robodyn_ros.packages import package
 
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL,
                      reliability=ReliabilityPolicy.RELIABLE)
-WARN_EVERY = 5.0  # s between two warnings of one kind
 
 
-class DynamicsNode(LifecycleNode):
+class DynamicsNode(ReportingNode):
     """A lifecycle node with a model.
 
-    Subclasses create what they use in ``set_up`` (through ``keep``: cleanup destroys it), read
-    their parameters in ``take_parameters``, and follow a new model in ``on_model``.
+    Subclasses create what they use in ``set_up`` (through ``keep``: cleanup destroys it), check
+    their parameters in ``check_parameters`` and use them from ``apply_parameters`` on, and follow
+    a new model in ``on_model``.
+
+    Parameters
+    ----------
+    name : str
+        Name of the node.
+    helper : HelperProcess, optional
+        Builds models; without it they are built in this process.
     """
 
     kernels: tuple[str, ...] = ()
+    packages: tuple[str, ...] = ()  # the node is useless without them
     hot_swap = True  # offers ~/set_model and ~/rollback
 
-    def __init__(self, name: str, **options: Any):
-        super().__init__(name, enable_communication_interface=True, **options)
+    def __init__(self, name: str, helper: HelperProcess | None = None, **options: Any):
+        super().__init__(name, **options)
         self.active = False
-        self.counts: Counter[str] = Counter()
-        self._last_warning: dict[str, float] = {}
-        declare(self, 'autostart', True, 'configure and activate at start', read_only=True)
-        declare_model_parameters(self)
+        self.helper = helper
+        self.failure = ''  # of the last configuration, where it ends the node
+        declare_common_parameters(self)
         self.declare_parameters_of_node()
-        self.keeper = ModelKeeper(self.kernels, self.report, self._swapped)
+        self.keeper = ModelKeeper(self.kernels, self.report, self._swapped, helper)
         self._arrived: str | None = None
-        self.verdict: CheckReport | None = None
+        self._candidate: Candidate | None = None
+        self._restoring = False
         self.add_on_set_parameters_callback(self._on_parameters)
+        self.add_post_set_parameters_callback(self._on_parameters_set)
         self._made: list[Callable[[], Any]] = []
 
     # for subclasses ----------------------------------------------------------------------
@@ -75,12 +79,15 @@ class DynamicsNode(LifecycleNode):
     def on_model(self, running: Running) -> None:
         """Follow a new model; called on the thread that built it."""
 
-    def farewell(self) -> None:
-        """Say what must be said before the node ends; the topics still work."""
+    def before_shutdown(self) -> None:
+        """Publish what must be said before the node ends; the topics still work."""
 
-    def take_parameters(self, changes: dict[str, Any]) -> str | None:
-        """Take changed parameters; return why not, or None."""
+    def check_parameters(self, changes: dict[str, Any]) -> str | None:
+        """Check changed parameters, and change nothing; return what is wrong, or None."""
         return None
+
+    def apply_parameters(self, changes: dict[str, Any]) -> None:
+        """Act by parameters that were changed."""
 
     def more_diagnostics(self) -> dict[str, Any]:
         """Return values of the node's own for /diagnostics."""
@@ -96,22 +103,41 @@ class DynamicsNode(LifecycleNode):
 
     def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Create the interfaces; build the model where robot_description is a parameter."""
-        text = self.get_parameter('robot_description').value
+        self.failure = ''
+        try:
+            return self._configure()
+        except Exception as error:
+            self.failure = str(error) if isinstance(error, RobodynError) else \
+                f'{type(error).__name__}: {error}'
+            self.report('error', f'the node cannot be configured: {self.failure}')
+            self.end()
+            return TransitionCallbackReturn.FAILURE
+
+    def _configure(self) -> TransitionCallbackReturn:
+        for name in self.packages:
+            package(name)
+        values = {name: parameter.value for name, parameter in self._parameters.items()}
+        problem = self._problem_of(values)
+        if problem is not None:
+            self.report('error', f'the node is not configured: {problem}')
+            return TransitionCallbackReturn.FAILURE
+        text = values['robot_description']
         if text and self.keeper.describe(text, model_options(self)) is not None:
             return TransitionCallbackReturn.FAILURE
         self.keep(self.create_subscription, self.destroy_subscription, String,
                   'robot_description', self._on_description, LATCHED)
-        self.keep(self.create_service, self.destroy_service, SetPayload, '~/set_payload',
-                  self._on_set_payload)
+        serve = self.create_service, self.destroy_service
+        self.keep(*serve, SetPayload, '~/set_payload', self._on_set_payload)
         if self.hot_swap:
-            self.keep(self.create_service, self.destroy_service, SetModel, '~/set_model',
-                      self._on_set_model)
-            self.keep(self.create_service, self.destroy_service, Trigger, '~/rollback',
-                      self._on_rollback)
+            self.keep(*serve, SetModel, '~/set_model', self._on_set_model)
+            self.keep(*serve, Trigger, '~/rollback', self._on_rollback)
         self._diagnostics = self.keep(self.create_publisher, self.destroy_publisher,
                                       DiagnosticArray, '/diagnostics', 10)
         self.keep(self.create_timer, self.destroy_timer, 1.0, self.publish_diagnostics)
         self.set_up()
+        if self.keeper.running is None:
+            self.report('info', 'waiting for a robot_description on the topic '
+                                f'{self.resolve_topic_name("robot_description")}')
         return TransitionCallbackReturn.SUCCESS
 
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
@@ -132,11 +158,13 @@ class DynamicsNode(LifecycleNode):
     def end(self) -> None:
         """Stop all threads and destroy the interfaces."""
         self.active = False
+        self._arrived = None  # a description that is sent again counts after cleanup
         while self._made:
             self._made.pop()()
 
     def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Stop for good."""
+        self.before_shutdown()
         return self.on_cleanup(state)
 
     def keep(self, create: Callable[..., Any], destroy: Callable[[Any], Any],
@@ -146,50 +174,32 @@ class DynamicsNode(LifecycleNode):
         self._made.append(lambda: destroy(entity))
         return entity
 
-    def listen(self, *subscriptions: tuple[Any, ...]) -> None:
-        """Serve (type, topic, callback, qos, raw or not) on a fast thread until cleanup."""
-        fast = FastSubscriptions(self, self._on_error)
+    def listen(self, *subscriptions: tuple[Any, ...], newest: bool = False) -> None:
+        """Serve (type, topic, callback, qos, raw or not) on a fast thread until cleanup.
+
+        With ``newest`` only the newest of the messages that wait is handed on, and the others are
+        counted as ``superseded``.
+        """
+        fast = FastSubscriptions(self, self.on_failure, self._on_superseded if newest else None)
         for subscription in subscriptions:
             fast.add(*subscription)
         fast.start()
         self._made.append(fast.stop)
 
+    def _on_superseded(self, count: int) -> None:
+        self.counts['superseded'] += count
+
     def pace(self, function: Callable[[], None], rate: float) -> Pacer:
         """Call a function at a rate (Hz of the wall clock) until cleanup."""
-        pacer = Pacer(function, 1.0 / rate, self._on_error)
+        pacer = Pacer(function, 1.0 / rate, self.on_failure)
         self._made.append(pacer.stop)
         return pacer
 
-    def _on_error(self, where: str, error: Exception) -> None:
-        if rclpy.ok(context=self.context):
-            self.warn('errors', f'{where}: {type(error).__name__}: {error}')
-
-    # reports -----------------------------------------------------------------------------
-
-    def report(self, level: str, text: str) -> None:
-        """Log; the three levels from one place, since rclpy ties a level to a line of code."""
-        logger = self.get_logger()
-        if level == 'info':
-            logger.info(text)
-        elif level == 'warning':
-            logger.warning(text)
-        else:
-            logger.error(text)
-
-    def warn(self, kind: str, text: str) -> None:
-        """Count an event and log it, at most every few seconds for each kind."""
-        self.counts[kind] += 1
-        now = self.get_clock().now().nanoseconds * 1e-9
-        last = self._last_warning.get(kind)
-        if last is None or not 0 <= now - last < WARN_EVERY:
-            self._last_warning[kind] = now
-            self.report('warning', f'{text} ({kind}: {self.counts[kind]} so far)')
-
     def publish_diagnostics(self) -> None:
         """Publish state, model version and counts on /diagnostics."""
-        level, text = self.level()
         running = self.keeper.running
-        values: dict[str, Any] = {
+        verdict = running.verdict if running else None
+        self.diagnose(self._diagnostics, *self.level(), {
             'active': self.active,
             'robot': running.model.name if running else '',
             'model_version': running.version if running else 0,
@@ -197,18 +207,11 @@ class DynamicsNode(LifecycleNode):
             'rotor_model': running.rotor_model if running else '',
             'payload_mass': running.payload.mass if running and running.payload else 0.0,
             'models_refused': self.keeper.refused,
-            'verdict': self.verdict.verdict if self.verdict else '',
-            'doubts': '; '.join(f'{doubt.where}: {doubt.text}' for doubt in
-                                (self.verdict.doubts if self.verdict else ())),
+            'verdict': verdict.verdict if verdict else '',
+            'issues': '; '.join(f'{issue.where}: {issue.text}' for issue in
+                                (verdict.issues if verdict else ())),
             **self.more_diagnostics(),
-            **self.counts,
-        }
-        status = DiagnosticStatus(level=level, name=self.get_fully_qualified_name(), message=text,
-                                  hardware_id=running.model.name if running else '')
-        status.values = [KeyValue(key=key, value=str(value)) for key, value in values.items()]
-        array = DiagnosticArray(status=[status])
-        array.header.stamp = self.get_clock().now().to_msg()
-        self._diagnostics.publish(array)
+        }, running.model.name if running else '')
 
     # the model ---------------------------------------------------------------------------
 
@@ -218,30 +221,27 @@ class DynamicsNode(LifecycleNode):
         self._arrived = message.data
         self.report('info', f'robot_description arrived ({len(message.data)} characters)')
         options = model_options(self)
-        self._in_background(lambda: self.keeper.describe(message.data, options))
+        self.in_background(lambda: self.keeper.describe(message.data, options))
 
     async def _on_set_payload(self, request: SetPayload.Request,
                               response: SetPayload.Response) -> SetPayload.Response:
-        xx, xy, xz, yy, yz, zz = request.inertia
-        payload = Payload(request.link, request.mass,
-                          np.array([request.com.x, request.com.y, request.com.z]),
-                          np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]))
-        options = model_options(self)
-        problem = await self._in_background(lambda: self.keeper.set_payload(payload, options))
-        return self._answer(response, problem, f'{request.mass} kg on {request.link}')
+        payload, options = payload_of(request), model_options(self)
+        problem = await self.in_background(lambda: self.keeper.set_payload(payload, options))
+        return self._answer(response, problem, f'{payload.mass} kg on {payload.link}')
 
     async def _on_set_model(self, request: SetModel.Request,
                             response: SetModel.Response) -> SetModel.Response:
-        options = model_options(self)
-        origin = request.origin or 'set_model'
-        problem = await self._in_background(lambda: self.keeper.set_model(
+        options, origin = model_options(self), (request.origin or 'set_model')[:200]
+        problem = await self.in_background(lambda: self.keeper.set_model(
             request.robot_description, request.motors, origin, options))
         return self._answer(response, problem, f'the model of {origin} runs')
 
     async def _on_rollback(self, request: Trigger.Request,
                            response: Trigger.Response) -> Trigger.Response:
-        problem = await self._in_background(self.keeper.rollback)
+        problem = await self.in_background(self.keeper.rollback)
         running = self.keeper.running
+        if problem is None and running is not None:
+            self._restore_parameters(running.request.options['parameters'])
         return self._answer(response, problem, f'model {running.version}, from {running.origin}'
                             if running else '')
 
@@ -251,20 +251,6 @@ class DynamicsNode(LifecycleNode):
         if hasattr(response, 'model_version'):
             response.model_version = self.keeper.running.version if self.keeper.running else 0
         return response
-
-    def _in_background(self, work: Callable[[], Any]) -> Future:
-        """Run work on a thread of its own; messages go on being served meanwhile."""
-        future: Future = Future(executor=self.executor)
-
-        def run() -> None:
-            result = work()
-            if rclpy.ok():
-                future.set_result(result)
-                if self.executor is not None:
-                    self.executor.wake()
-
-        threading.Thread(target=run, daemon=True).start()
-        return future
 
     def _swapped(self, running: Running) -> None:
         model = running.model
@@ -277,60 +263,69 @@ class DynamicsNode(LifecycleNode):
             else:
                 self.report('warning', str(finding))
         self.on_model(running)
-        threading.Thread(target=self._judge, args=(running,), daemon=True).start()
+        ignored = {finding.joint for finding in model.findings if not finding.used}
+        for issue in running.verdict.issues if running.verdict else ():
+            if issue.where not in ignored:  # those were reported with the findings
+                self.report('warning', f'{issue.where}: {issue.text}')
 
-    def _judge(self, running: Running) -> None:
-        """Say once what makes the dynamics of this model doubtful; meshes are not opened."""
-        try:
-            report = check_model(running.model, dynamics=running.dynamics.tree, thorough=False)
-        except RobodynError as error:
-            self.report('warning', f'the model cannot be judged: {error}')
-            return
-        ignored = {finding.joint for finding in running.model.findings if not finding.used}
-        for doubt in report.doubts:
-            if doubt.where not in ignored:  # those were said with the findings
-                self.report('warning', f'{doubt.where}: {doubt.text}')
-        self.verdict = report
+    # parameters --------------------------------------------------------------------------
 
-    def _on_parameters(self, changes: list[Parameter]) -> SetParametersResult:
-        own = {p.name: p.value for p in changes if p.name not in {n for n, *_ in MODEL_PARAMETERS}}
-        for name, value in own.items():
-            if isinstance(value, float) and not np.isfinite(value):
-                return refused(f'{name} is {value}; valid: a finite number')
-        problem = self.take_parameters(own)
+    def _problem_of(self, changes: dict[str, Any]) -> str | None:
+        """Return what is wrong with parameters, or None."""
+        for name, value in changes.items():
+            numbers = value if isinstance(value, (list, tuple)) or hasattr(
+                value, 'typecode') else [value]
+            for number in numbers:
+                if isinstance(number, float) and not np.isfinite(number):
+                    return f'{name} is {number}; valid: finite numbers'
+        if len(changes.get('gravity', (0, 0, 0))) != 3:
+            return f'gravity has {len(changes["gravity"])} numbers; valid: 3'
+        own = {name: value for name, value in changes.items()
+               if name not in {n for n, *_ in MODEL_PARAMETERS}}
+        return self.check_parameters(own)
+
+    def _on_parameters(self, parameters: list[Parameter]) -> SetParametersResult:
+        """Check a set of changes; `_on_parameters_set` applies it if all of it is accepted."""
+        if self._restoring:
+            return accepted()
+        changes = {parameter.name: parameter.value for parameter in parameters}
+        self._candidate = None
+        problem = self._problem_of(changes)
         if problem is not None:
             return refused(problem)
-        running = self.keeper.running
-        text = next((p.value for p in changes if p.name == 'robot_description'), None)
-        if (text or running) and len(own) < len(changes):
-            options = model_options(self, changes)
-            problem = self.keeper.describe(text, options) if text else self.keeper.rebuild(
-                options, new_motors=any(p.name == 'motors_file' for p in changes))
-            if problem is not None:
-                return refused(f'the model cannot be built: {problem}')
+        text = changes.get('robot_description')
+        if (text or self.keeper.running) and changes.keys() & {n for n, *_ in MODEL_PARAMETERS}:
+            try:
+                self._candidate = self.keeper.prepare(
+                    model_options(self, changes), text=text or None,
+                    new_motors='motors_file' in changes)
+            except RobodynError as error:
+                return refused(f'the model cannot be built: {error}')
         return accepted()
 
+    def _on_parameters_set(self, parameters: list[Parameter]) -> None:
+        if self._restoring:
+            return
+        names = {n for n, *_ in MODEL_PARAMETERS}
+        self.apply_parameters({p.name: p.value for p in parameters if p.name not in names})
+        candidate, self._candidate = self._candidate, None
+        if candidate is not None:
+            problem = self.keeper.commit(candidate)
+            if problem is not None:
+                self.report('error', f'the changed parameters are not used: {problem}')
 
-def run(make: Callable[[], DynamicsNode], arguments: list[str] | None = None) -> None:
-    """Initialise, make the node, start it, spin it; it speaks its last words while it can."""
-    # rclpy's own handler would end the context first, and nothing could be published any more
-    rclpy.init(args=arguments, signal_handler_options=SignalHandlerOptions.NO)
-    for number in (signal.SIGINT, signal.SIGTERM):  # shells ignore SIGINT in the background
-        signal.signal(number, signal.default_int_handler)
-    try:
-        node = make()
-        executor = SingleThreadedExecutor()
-        executor.add_node(node)
+    def _restore_parameters(self, values: dict[str, Any]) -> None:
+        """Set the parameters that a model was built with, without building it again."""
+        self._restoring = True
         try:
-            if node.get_parameter('autostart').value:
-                if node.trigger_configure() == TransitionCallbackReturn.SUCCESS:
-                    node.trigger_activate()
-            while rclpy.ok():
-                executor.spin_once(timeout_sec=0.2)
+            self.set_parameters([Parameter(name, value=value) for name, value in values.items()])
         finally:
-            node.farewell()
-            node.end()
-    except (KeyboardInterrupt, ExternalShutdownException):
-        pass
-    finally:
-        rclpy.try_shutdown()
+            self._restoring = False
+
+
+def payload_of(request: SetPayload.Request) -> Payload:
+    """Return the payload that a request describes."""
+    body = request.inertia
+    return Payload(request.link, body.m, np.array([body.com.x, body.com.y, body.com.z]),
+                   np.array([[body.ixx, body.ixy, body.ixz], [body.ixy, body.iyy, body.iyz],
+                             [body.ixz, body.iyz, body.izz]]))

@@ -1,4 +1,4 @@
-"""`robodyn calibrate`: calls the identification action and shows what it does."""
+"""`robodyn calibrate`: calls the identification action and shows its progress and result."""
 
 from __future__ import annotations
 
@@ -16,13 +16,29 @@ from rich.table import Table
 from robodyn_interfaces.action import IdentifyDynamics
 
 COLOURS = {'good': 'green', 'doubtful': 'yellow', 'bad': 'red'}
-PATIENCE = 10.0  # s for the server to be there
+PATIENCE = 10.0  # s to wait for the action server
 
 
 def calibrate(goal: IdentifyDynamics.Goal, action: str, console: Console | None = None) -> int:
-    """Send a goal, show phases, condition and residuals, then the result; return the exit code.
+    """Send a goal, show its progress and its result, and return the exit code.
 
-    Ctrl-C cancels the goal: the robot stops, and what was recorded is kept.
+    The first interrupt (Ctrl-C) cancels the goal: the robot brakes, and what was recorded is kept.
+    The second one ends the command at once.
+
+    Parameters
+    ----------
+    goal : IdentifyDynamics.Goal
+        The goal.
+    action : str
+        Name of the action.
+    console : Console, optional
+        Where everything is printed.
+
+    Returns
+    -------
+    int
+        0 for a verdict that is not bad, 1 for a bad verdict or a failure, 2 without a server, 130
+        after two interrupts.
     """
     console = console or Console()
     rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
@@ -32,13 +48,16 @@ def calibrate(goal: IdentifyDynamics.Goal, action: str, console: Console | None 
         executor.add_node(node)
         client = ActionClient(node, IdentifyDynamics, action)
         if not client.wait_for_server(PATIENCE):
-            console.print(f'[red]there is no action server {action}[/]; valid: the name of one, '
-                          'for example after: ros2 launch robodyn_ros identification.launch.py '
+            console.print(f'[red]there is no action server {action}[/]; start one, '
+                          'for example with: ros2 launch robodyn_ros identification.launch.py '
                           'urdf:=arm.urdf')
             return 2
         with Progress(TextColumn('{task.description:32}'), BarColumn(), TimeElapsedColumn(),
                       TextColumn('{task.fields[said]}'), console=console) as bars:
-            result, status = _follow(executor, client, goal, _Bars(bars))
+            try:
+                result, status = _follow(executor, client, goal, _Bars(bars))
+            except KeyboardInterrupt:
+                return 130
         _show(console, result, status)
         return 0 if result.success and result.verdict != 'bad' else 1
     finally:
@@ -46,7 +65,7 @@ def calibrate(goal: IdentifyDynamics.Goal, action: str, console: Console | None 
 
 
 class _Bars:
-    """A bar for each phase, as they come."""
+    """Shows a progress bar for each phase."""
 
     def __init__(self, bars: Progress):
         self._bars, self._phase, self._task = bars, '', None
@@ -76,13 +95,18 @@ def _follow(executor: Any, client: Any, goal: Any, bars: _Bars) -> tuple[Any, in
         executor.spin_once(timeout_sec=0.1)
     handle = sent.result()
     if not handle.accepted:
-        refused = IdentifyDynamics.Result(reasons=['refused: the server is not active'])
+        refused = IdentifyDynamics.Result(
+            reasons=['the server is not active and refused the goal'])
         return refused, GoalStatus.STATUS_ABORTED
     ended = handle.get_result_async()
+    cancelled = False
     while not ended.done():
         try:
             executor.spin_once(timeout_sec=0.1)
         except KeyboardInterrupt:
+            if cancelled:
+                raise
+            cancelled = True
             handle.cancel_goal_async()
     bars.end()
     return ended.result().result, ended.result().status
@@ -94,7 +118,7 @@ def _show(console: Console, result: Any, status: int) -> None:
         console.print(f'[red]{word}')
     else:
         console.print(f'[{COLOURS.get(result.verdict, "white")} bold]{result.verdict}')
-        table = Table('joint', *('fit', 'proof', 'without noise', 'description'))
+        table = Table('joint', *('fit', 'validation', 'without noise', 'description'))
         for row in zip(result.joint, result.identification_error, result.validation_error,
                        result.validation_error_filtered, result.validation_error_nominal,
                        strict=True):
@@ -106,6 +130,6 @@ def _show(console: Console, result: Any, status: int) -> None:
         console.print(f'- {reason}', markup=False)
     if result.applied:
         versions = ', '.join(map(str, result.model_version))
-        console.print(f'[green]swapped in[/], model versions {versions}')
+        console.print(f'[green]applied[/] to the running nodes, model versions {versions}')
     if result.folder:
         console.print(f'{result.folder}: {", ".join(result.files)}', markup=False, soft_wrap=True)

@@ -12,19 +12,20 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray, MultiArrayDimension
 
 from robodyn_interfaces.msg import DynamicsTerms
-from robodyn_ros.dynamics import ClosedLoopDynamics
+from robodyn_ros.dynamics import RobotDynamics
 from robodyn_ros.errors import RobodynError
-from robodyn_ros.nodes.base import DynamicsNode, run
+from robodyn_ros.nodes.base import DynamicsNode
 from robodyn_ros.nodes.fast_path import DEPTH
 from robodyn_ros.nodes.joint_states import StateError, StateReader
 from robodyn_ros.nodes.model_keeper import Running
 from robodyn_ros.nodes.parameters import declare
+from robodyn_ros.nodes.running import run
 
 SENSOR_DATA = QoSProfile(depth=DEPTH, reliability=ReliabilityPolicy.BEST_EFFORT)
 
 
 def matrix_message(names: int, labels: tuple[str, str]) -> Float64MultiArray:
-    """A square matrix, row-major, with labelled dimensions, ready to be filled."""
+    """Return a message for a square row-major matrix with labelled dimensions."""
     message = Float64MultiArray()
     message.layout.dim = [MultiArrayDimension(label=labels[0], size=names, stride=names * names),
                           MultiArrayDimension(label=labels[1], size=names, stride=names)]
@@ -32,14 +33,14 @@ def matrix_message(names: int, labels: tuple[str, str]) -> Float64MultiArray:
     return message
 
 
-def cut_names(dynamics: Any) -> list[str]:
-    """Topics of the forces at the cuts of closed loops, by the links they hold together."""
-    cuts = dynamics.loops.cuts if isinstance(dynamics, ClosedLoopDynamics) else ()
-    return ['constraint_forces/' + re.sub(r'\W', '_', '_'.join(cut.links)) for cut in cuts]
+def cut_names(dynamics: RobotDynamics) -> list[str]:
+    """Return the topics of the forces at the cuts of closed loops, named after their links."""
+    return ['constraint_forces/' + re.sub(r'\W', '_', '_'.join(cut.links))
+            for cut in dynamics.cuts]
 
 
 def view(array: Any) -> np.ndarray:
-    """NumPy's view of a message's double array: writing to it fills the message."""
+    """Return NumPy's view of a message's array of doubles: writing to it fills the message."""
     return np.frombuffer(array, dtype=np.float64)
 
 
@@ -50,7 +51,8 @@ class Outputs:
         model, n = running.model, running.joints.n
         self.running, self.reader = running, StateReader(running.joints)
         names = list(running.joints.joint_names)
-        self.position: Any = None  # of the last state
+        self.position: Any = None  # measured last
+        self.pose: Any = None  # of all joints, in the last state in which closed loops close
         self.cuts = cut_names(running.dynamics)
         self.vectors, self.views = {}, {}
         for term in ('gravity', 'coriolis', 'friction'):
@@ -79,7 +81,7 @@ class Outputs:
 class DynamicsPublisher(DynamicsNode):
     """Publishes gravity, Coriolis, friction, mass matrix and base wrench for every joint state.
 
-    Only what has subscribers is computed.
+    A term is computed only while its topic has subscribers.
     """
 
     kernels = ('terms', 'wrenches')
@@ -91,15 +93,15 @@ class DynamicsPublisher(DynamicsNode):
     def declare_parameters_of_node(self) -> None:
         """Declare the node's own parameters."""
         declare(self, 'publish_coriolis_matrix', False,
-                'offer ~/coriolis_matrix, the Christoffel matrix C(q, qd)')
+                'whether to publish ~/coriolis_matrix, the Christoffel matrix C(q, qd)')
         declare(self, 'base_wrench_acceleration', 'zero',
-                "accelerations of ~/base_wrench and constraint forces: 'zero', or 'effort': from "
-                'the measured efforts')
-        declare(self, 'publish_constraint_forces', False, 'offer ~/constraint_forces/LINK_LINK '
-                'for each cut of a closed loop', read_only=True)
+                "accelerations for ~/base_wrench and constraint forces: 'zero', or 'effort': "
+                'computed from the measured efforts')
+        declare(self, 'publish_constraint_forces', False, 'whether to publish '
+                '~/constraint_forces/LINK_LINK for each cut of a closed loop', read_only=True)
 
-    def take_parameters(self, changes: dict[str, Any]) -> str | None:
-        """Take changed parameters."""
+    def check_parameters(self, changes: dict[str, Any]) -> str | None:
+        """Check changed parameters."""
         source = changes.get('base_wrench_acceleration', 'zero')
         if source not in ('zero', 'effort'):
             return f"base_wrench_acceleration is {source!r}; valid: 'zero', 'effort'"
@@ -118,21 +120,18 @@ class DynamicsPublisher(DynamicsNode):
 
     def on_model(self, running: Running) -> None:
         """Make messages for the new model; the next state uses them."""
-        children = {joint.child for joint in running.model.description.joints}
-        root = next(link.name for link in running.model.description.links
-                    if link.name not in children)
-        outputs = Outputs(running, root)
+        outputs = Outputs(running, running.model.description.root)
         self._offer_constraint_forces(outputs.cuts)
         self._outputs = outputs
 
     def more_diagnostics(self) -> dict[str, Any]:
         """Return how far closed loops are from a singularity: 1 far, 0 there."""
         outputs = self._outputs
-        if outputs is None or outputs.position is None or not isinstance(
-                outputs.running.dynamics, ClosedLoopDynamics):
+        if outputs is None or outputs.position is None or not outputs.cuts:
             return {}
         try:
-            distance = outputs.running.dynamics.singularity(outputs.position)
+            distance = outputs.running.dynamics.singularity(outputs.position,
+                                                            near=outputs.pose)
         except RobodynError:
             return {'loop_singularity': 'the loops do not close'}
         return {'loop_singularity': f'{distance:.3g}'}
@@ -162,6 +161,7 @@ class DynamicsPublisher(DynamicsNode):
         self.counts['states'] += 1
         outputs.position = q
         try:
+            outputs.pose = outputs.running.dynamics.positions(q, near=outputs.pose)
             if wanted:
                 self._publish(outputs, wanted, message.header, q, qd, effort)
         except RobodynError as error:  # the loops do not close there
@@ -176,7 +176,8 @@ class DynamicsPublisher(DynamicsNode):
                 self.warn('no_velocity', 'joint_states have no velocities: '
                                          f'{", ".join(sorted(without))} not published')
             qd, wanted = np.zeros_like(q), wanted & {'gravity', 'mass_matrix'}
-        terms = dynamics.terms(q, qd)
+        near = outputs.pose
+        terms = dynamics.terms(q, qd, near=near)
         if not np.isfinite(terms.coriolis.sum() + terms.mass_matrix.sum()):
             self.warn('not_finite', 'the terms of this state are not finite: nothing is published')
             return
@@ -196,25 +197,25 @@ class DynamicsPublisher(DynamicsNode):
             outputs.terms.header = header
             self._publishers_of['terms'].publish(outputs.terms)
         if 'coriolis_matrix' in wanted and self.get_parameter('publish_coriolis_matrix').value:
-            views['coriolis_matrix'][:] = dynamics.coriolis_matrix(q, qd).ravel()
+            views['coriolis_matrix'][:] = dynamics.coriolis_matrix(q, qd, near=near).ravel()
             self._publishers_of['coriolis_matrix'].publish(outputs.coriolis_matrix)
         if not wanted.isdisjoint(('base_wrench', *outputs.cuts)):
             self._publish_wrenches(outputs, wanted, header, q, qd, effort)
 
     def _publish_wrenches(self, outputs: Outputs, wanted: set[str], header: Any, q: Any, qd: Any,
                           effort: Any) -> None:
-        dynamics = outputs.running.dynamics
+        dynamics, near = outputs.running.dynamics, outputs.pose
         qdd = np.zeros_like(q)
         if self.get_parameter('base_wrench_acceleration').value == 'effort':
             if effort is None or not np.isfinite(effort).all():
                 self.warn('no_effort', 'wrenches need the efforts of joint_states')
                 return
-            qdd = dynamics.forward_dynamics(q, qd, effort)
+            qdd = dynamics.forward_dynamics(q, qd, effort, near=near)
         if 'base_wrench' in wanted:
             self._publish_wrench('base_wrench', outputs.wrench, header,
-                                 dynamics.base_wrench(q, qd, qdd))
-        if isinstance(dynamics, ClosedLoopDynamics) and not wanted.isdisjoint(outputs.cuts):
-            forces = dynamics.constraint_forces(q, qd, qdd)
+                                 dynamics.base_wrench(q, qd, qdd, near=near))
+        if not wanted.isdisjoint(outputs.cuts):
+            forces = dynamics.constraint_forces(q, qd, qdd, near=near)
             for topic, force in zip(outputs.cuts, forces, strict=True):
                 if topic in wanted:
                     self._publish_wrench(topic, outputs.wrench, header, force)
@@ -230,10 +231,10 @@ class DynamicsPublisher(DynamicsNode):
         self._publishers_of[topic].publish(message)
 
 
-def main(arguments: list[str] | None = None) -> None:
+def main(arguments: list[str] | None = None) -> int:
     """Run the node."""
-    run(DynamicsPublisher, arguments)
+    return run(DynamicsPublisher, arguments)
 
 
 if __name__ == '__main__':
-    main()
+    raise SystemExit(main())

@@ -1,27 +1,30 @@
-"""The hot path, on threads of its own: subscriptions, and work at a fixed rate.
+"""Subscriptions and work at a fixed rate on threads of their own.
 
-rclpy's executor builds its wait set anew for every event, over every service, timer and parameter
-of the node: several times what a message itself costs. Here a thread waits on nothing but its
-subscriptions. Everything else of the node stays with the executor.
+For every event rclpy's executor rebuilds its wait set from all services, timers and subscriptions
+of the node, which costs several times what a message itself does. Here a thread waits for a few
+subscriptions alone. Everything else of the node stays with the executor.
 """
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable
 from typing import Any
 
+from rcl_interfaces.msg import ParameterEvent
 from rclpy.callback_groups import CallbackGroup
 from rclpy.impl.implementation_singleton import rclpy_implementation
 from rclpy.node import Node
+from rclpy.qos import QoSProfile
 
-CAUGHT_UP = 0.02  # s that what keeps pace may be late, and hurries
-DEPTH = 1000  # of queues: nothing is lost where the machine pauses for a second, at 1 kHz
+CAUGHT_UP = 0.02  # s of delay that work at a fixed rate catches up; longer delays are dropped
+DEPTH = 1000  # messages in a queue: what comes at 1 kHz while the machine pauses for a second
 
 
 class _NotForExecutors(CallbackGroup):
-    """A group whose members no executor waits for."""
+    """A callback group whose members no executor serves."""
 
     def can_execute(self, entity: Any) -> bool:
         return False
@@ -33,41 +36,94 @@ class _NotForExecutors(CallbackGroup):
         return None
 
 
+def private_interfaces_problem(node: Node) -> str | None:
+    """Return why the fast way cannot be used with this rclpy, or None.
+
+    It needs interfaces that rclpy does not promise to keep: they are tried on live objects.
+    ``ROBODYN_FAST_SUBSCRIPTIONS=0`` switches the fast way off.
+    """
+    if os.environ.get('ROBODYN_FAST_SUBSCRIPTIONS') == '0':
+        return 'ROBODYN_FAST_SUBSCRIPTIONS is 0'
+    try:
+        wake = rclpy_implementation.GuardCondition(node.context.handle)
+        waiting = rclpy_implementation.WaitSet(1, 1, 0, 0, 0, 0, node.context.handle)
+        trial = node.create_subscription(ParameterEvent, '/parameter_events', print, 1,
+                                         callback_group=_NotForExecutors())
+        try:
+            with wake:
+                waiting.clear_entities()
+                waiting.add_subscription(trial.handle)
+                waiting.add_guard_condition(wake)
+                wake.trigger_guard_condition()
+                waiting.wait(0)
+                waiting.get_ready_entities('subscription').index  # noqa: B018
+                hash(trial.handle.pointer)
+                trial.handle.take_message(trial.msg_type, True)
+        finally:
+            node.destroy_subscription(trial)
+    except (AttributeError, TypeError, ValueError) as error:
+        return f'{type(error).__name__}: {error}'
+    return None
+
+
 class FastSubscriptions:
     """Subscriptions that one thread serves, one message after the other.
+
+    Where rclpy lacks the private interfaces that this needs, the node's executor serves them.
 
     Parameters
     ----------
     node : Node
-        Whose subscriptions they are; remappings and namespaces hold as ever.
+        The node that subscribes; its remappings and namespace hold as usual.
     on_error : callable
-        ``on_error(topic, exception)`` where a callback raises; the thread goes on.
+        Called as ``on_error(topic, exception)`` when a callback raises; the thread goes on.
+    on_superseded : callable, optional
+        With it only the newest of the messages that wait is handed on; it is called with the
+        number of the others.
+
+    Attributes
+    ----------
+    problem : str or None
+        Why the node's executor serves the subscriptions, None where the thread does.
     """
 
-    def __init__(self, node: Node, on_error: Callable[[str, Exception], None]):
-        self._node, self._on_error = node, on_error
-        self._group = _NotForExecutors()
+    def __init__(self, node: Node, on_error: Callable[[str, Exception], None],
+                 on_superseded: Callable[[int], None] | None = None):
+        self._node, self._on_error, self._on_superseded = node, on_error, on_superseded
+        self.problem = private_interfaces_problem(node)
         self._subscriptions: list[Any] = []
-        self._wake = rclpy_implementation.GuardCondition(node.context.handle)
         self._stopping = False
-        self._thread = threading.Thread(target=self._serve, daemon=True)
+        if self.problem is None:
+            self._group = _NotForExecutors()
+            self._wake = rclpy_implementation.GuardCondition(node.context.handle)
+            self._thread = threading.Thread(target=self._serve, daemon=True)
 
     def add(self, kind: Any, topic: str, callback: Callable[[Any], None], qos: Any,
             raw: bool = False) -> None:
         """Subscribe; before `start`. Raw messages come as serialised bytes."""
-        subscription = self._node.create_subscription(kind, topic, callback, qos, raw=raw,
-                                                      callback_group=self._group)
+        if self.problem is None:
+            subscription = self._node.create_subscription(kind, topic, callback, qos, raw=raw,
+                                                          callback_group=self._group)
+        else:
+            if self._on_superseded is not None:
+                qos = QoSProfile(depth=1, reliability=qos.reliability) if isinstance(
+                    qos, QoSProfile) else 1
+            subscription = self._node.create_subscription(
+                kind, topic, lambda message: self._call(subscription, callback, message), qos,
+                raw=raw)
         self._subscriptions.append(subscription)
 
     def start(self) -> None:
         """Begin to serve."""
-        self._thread.start()
+        if self.problem is None:
+            self._thread.start()
 
     def stop(self) -> None:
         """Stop serving and destroy the subscriptions."""
         self._stopping = True
-        self._wake.trigger_guard_condition()
-        self._thread.join(timeout=5.0)
+        if self.problem is None:
+            self._wake.trigger_guard_condition()
+            self._thread.join(timeout=5.0)
         for subscription in self._subscriptions:
             self._node.destroy_subscription(subscription)
 
@@ -76,6 +132,7 @@ class FastSubscriptions:
         waiting = rclpy_implementation.WaitSet(len(self._subscriptions), 1, 0, 0, 0, 0,
                                                context.handle)
         by_pointer = {entry.handle.pointer: entry for entry in self._subscriptions}
+        take = self._take_all if self._on_superseded is None else self._take_newest
         with self._wake:
             while not self._stopping and context.ok():
                 waiting.clear_entities()
@@ -89,28 +146,44 @@ class FastSubscriptions:
                         raise
                     return
                 for pointer in waiting.get_ready_entities('subscription'):
-                    self._take_all(by_pointer[pointer])
+                    take(by_pointer[pointer])
 
     def _take_all(self, subscription: Any) -> None:
         while not self._stopping:
             taken = subscription.handle.take_message(subscription.msg_type, subscription.raw)
             if taken is None:
                 return
-            try:
-                subscription.callback(taken[0])
-            except Exception as error:  # a running node never dies of a message
-                if self._node.context.ok():
-                    self._on_error(subscription.topic_name, error)
+            self._call(subscription, subscription.callback, taken[0])
+
+    def _take_newest(self, subscription: Any) -> None:
+        newest, count = None, 0
+        while not self._stopping:
+            taken = subscription.handle.take_message(subscription.msg_type, subscription.raw)
+            if taken is None:
+                break
+            newest, count = taken[0], count + 1
+        if newest is None:
+            return
+        if count > 1 and self._on_superseded is not None:
+            self._on_superseded(count - 1)
+        self._call(subscription, subscription.callback, newest)
+
+    def _call(self, subscription: Any, callback: Callable[[Any], None], message: Any) -> None:
+        try:
+            callback(message)
+        except Exception as error:  # no message ends a running node
+            if self._node.context.ok():
+                self._on_error(subscription.topic_name, error)
 
 
 class Pace:
-    """Waits for moments at equal distances of the wall clock; short delays are caught up."""
+    """Waits for equally spaced times of the wall clock; short delays are caught up."""
 
     def __init__(self) -> None:
         self._due = time.perf_counter()
 
     def wait(self, period: float) -> None:
-        """Wait until ``period`` (s) after the moment before."""
+        """Wait until ``period`` (s) after the previous time."""
         now = time.perf_counter()
         self._due = max(self._due + period, now - CAUGHT_UP)
         time.sleep(max(self._due - now, 0.0))
@@ -119,12 +192,12 @@ class Pace:
 class Pacer:
     """Calls a function at a fixed rate of the wall clock.
 
-    Late calls are caught up where the delay is short, else dropped.
+    Late calls are caught up if the delay is short; otherwise they are dropped.
 
     Attributes
     ----------
     period : float
-        s between two calls; may be changed at any time.
+        Time between two calls, s; may be changed at any time.
     """
 
     def __init__(self, function: Callable[[], None], period: float,
@@ -136,7 +209,7 @@ class Pacer:
         self._thread.start()
 
     def stop(self) -> None:
-        """Call no more."""
+        """Stop calling."""
         self._stopping = True
         self._thread.join(timeout=5.0)
 
@@ -145,7 +218,7 @@ class Pacer:
         while not self._stopping:
             try:
                 self._function()
-            except Exception as error:  # a running node never dies of what it plays
+            except Exception as error:  # no error ends a running node
                 if not self._stopping:
                     self._on_error('timer', error)
             pace.wait(self.period)

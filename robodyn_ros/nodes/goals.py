@@ -1,74 +1,53 @@
-"""What a goal of the identification asks for, and what its result says."""
+"""Messages of the action `IdentifyDynamics` -> `Goal`, and results -> messages."""
 
 from __future__ import annotations
 
-import shlex
-from pathlib import Path
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
 
 from robodyn_interfaces.action import IdentifyDynamics
-from robodyn_ros.errors import IdentificationError
-from robodyn_ros.excitation import Limits, Plan
-from robodyn_ros.identification import Settings
-from robodyn_ros.identification.runs import PROOF, RECORDING
-from robodyn_ros.model import Model
-from robodyn_ros.report.results import URDF, Outcome
-
-Goal = IdentifyDynamics.Goal
+from robodyn_ros.experiment.goal import Goal
+from robodyn_ros.experiment.procedure import Status
+from robodyn_ros.experiment.results import URDF, Outcome
 
 
-def settings_of(goal: Goal) -> Settings:
-    """Return what a goal wants of the estimation."""
-    return Settings(kind=goal.kind or 'lumped', friction=goal.friction or 'auto',
-                    joints=list(goal.joints) or None, payload=goal.payload_link or None,
-                    payload_mass=goal.payload_mass or None, slow=goal.slow or None,
-                    guard=goal.guard or None)
+def goal_of(message: IdentifyDynamics.Goal) -> Goal:
+    """Return what a goal message asks for."""
+    values: dict[str, Any] = {}
+    for field in fields(Goal):
+        value = getattr(message, field.name)
+        values[field.name] = tuple(value) if isinstance(value, list) else value
+    return Goal(**values)
 
 
-def command_of(goal: Goal, folder: Path) -> str:
-    """Return the command that does the estimation again, offline."""
-    logs = [str(folder / RECORDING)] if goal.source != Goal.USE_LOGS else list(goal.logs)
-    words = ['robodyn', 'identify', *logs, '--urdf', 'ROBOT.urdf', '--kind', goal.kind,
-             '--friction', goal.friction]
-    if goal.source == Goal.EXCITE and not goal.validation_logs:
-        words += ['--validate', str(folder / PROOF)]
-    elif goal.validation_logs:
-        words += ['--validate', *goal.validation_logs]
-    else:
-        words += ['--share', f'{1 - (goal.validation_share or 0.3):g}']
-    return shlex.join(words)
+def feedback_of(status: Status, joint_names: tuple[str, ...]) -> IdentifyDynamics.Feedback:
+    """Return a status as a message."""
+    return IdentifyDynamics.Feedback(
+        phase=status.phase, progress=float(status.progress), samples=status.samples,
+        condition=float(status.condition) if np.isfinite(status.condition) else 0.0,
+        joint=list(joint_names) if len(status.unexplained) else [],
+        residual=[float(x) for x in status.unexplained])
 
 
-def search_of(goal: Goal, model: Model) -> tuple[Limits, Plan]:
-    """Return limits and plan of the search for an excitation."""
-    speed = goal.speed or 0.8
-    if not 0 < speed <= 1:
-        raise IdentificationError(f'speed is {speed}; valid: above 0, at most 1')
-    limits = Limits(velocity=model.velocity_limit * speed, floor=None,
-                    torque_margin=goal.torque_margin or 0.1,
-                    self_collision=goal.self_collision)
-    kind = goal.kind if goal.kind in ('rigid', 'lumped', 'model1') else 'model1'
-    plan = Plan(kind=kind, period=goal.period or None, periods=goal.periods or 1,
-                resonance=goal.resonance or None, budget=goal.search_time or 20.0)
-    return limits, plan
-
-
-def fill(result: IdentifyDynamics.Result, outcome: Outcome) -> None:
-    """Say in a result what was found."""
-    found, proof = outcome.result, outcome.proof
+def fill(message: IdentifyDynamics.Result, outcome: Outcome) -> None:
+    """Write the outcome of an identification into a result message."""
+    found, validation = outcome.result, outcome.validation
     base, u = found.base_, found.uncertainty_
-    result.verdict, result.reasons = proof.verdict, list(proof.reasons)
-    result.notes = list(found.notes)
-    result.base_parameter = list(base.names)
-    result.value = found.estimate_.values.tolist()
-    result.standard_deviation = u.deviation.tolist()
-    result.nominal = (base.matrix @ found.linear.nominal()).tolist()
-    result.significant = [name in found.significant_ for name in base.names]
-    result.condition = float(u.condition)
-    result.joint = list(proof.joint_names)
-    result.identification_error = found.training_.relative_error.tolist()
-    result.validation_error = proof.relative_error.tolist()
-    result.validation_error_filtered = proof.relative_error_filtered.tolist()
-    result.validation_error_nominal = proof.nominal.tolist()
-    result.durbin_watson = u.durbin_watson.tolist()
-    result.physically_consistent = any(path.name == URDF for path in outcome.files)
-    result.inconsistent_bodies = list(found.inconsistent_bodies_)
+    message.verdict, message.reasons = validation.verdict, list(validation.reasons)
+    message.notes = list(found.notes)
+    message.base_parameter = list(base.names)
+    message.value = found.estimate_.values.tolist()
+    message.standard_deviation = u.deviation.tolist()
+    message.nominal = (base.matrix @ found.linear.nominal()).tolist()
+    message.significant = [name in found.significant_ for name in base.names]
+    message.condition = float(u.condition)
+    message.joint = list(validation.joint_names)
+    message.identification_error = found.training_.relative_error.tolist()
+    message.validation_error = validation.relative_error.tolist()
+    message.validation_error_filtered = validation.relative_error_filtered.tolist()
+    message.validation_error_nominal = validation.nominal.tolist()
+    message.durbin_watson = u.durbin_watson.tolist()
+    message.physically_consistent = any(path.name == URDF for path in outcome.files)
+    message.inconsistent_bodies = list(found.inconsistent_bodies_)

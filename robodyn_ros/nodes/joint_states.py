@@ -1,4 +1,4 @@
-"""JointState -> arrays in the model's order, or the reason why not."""
+"""Reads JointState messages into arrays in the model's order, or says what is wrong with them."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from robodyn_ros.description import Array
 from robodyn_ros.model import Joints
 from robodyn_ros.nodes.stamps import nanoseconds
+from robodyn_ros.spatial import Array
 
 
 class StateError(Exception):
@@ -18,7 +18,8 @@ class StateError(Exception):
     Attributes
     ----------
     kind : str
-        For counting: ``missing_joint``, ``wrong_length``, ``not_finite``, ``time_jump``.
+        Kind of fault, for counting: ``missing_joint``, ``wrong_length``, ``not_finite`` or
+        ``time_jump``.
     """
 
     def __init__(self, kind: str, text: str):
@@ -27,7 +28,10 @@ class StateError(Exception):
 
 
 class StateReader:
-    """Reads joint states of some joints; they may come in any order, others are ignored."""
+    """Reads the states of a model's joints.
+
+    A message may name them in any order; it may name other joints, which are ignored.
+    """
 
     def __init__(self, joints: Joints):
         self._names = joints.joint_names

@@ -3,33 +3,27 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-import numpy as np
-import yaml
-from numpy.typing import ArrayLike
-
-from robodyn_ros.building import build_model
-from robodyn_ros.description import RobotDescription
-from robodyn_ros.dynamics import AnyDynamics, ClosedLoopDynamics, Dynamics
-from robodyn_ros.errors import RobodynError, UnknownNameError
+from robodyn_ros.check import CheckReport
+from robodyn_ros.dynamics import RobotDynamics
+from robodyn_ros.errors import RobodynError
 from robodyn_ros.model import Joints, Model
-from robodyn_ros.urdf import parse_urdf
+from robodyn_ros.nodes.helper_process import HelperError, HelperProcess
+from robodyn_ros.nodes.model_building import (
+    BuildRequest,
+    Built,
+    Payload,
+    build,
+    make_dynamics,
+    rotor_model_of,
+)
 
 DESCRIPTION = 'robot_description'
 MOST_BEFORE = 20  # models that a rollback can return to
-
-
-@dataclass(frozen=True)
-class Payload:
-    """What is fixed to a link besides what the description says."""
-
-    link: str
-    mass: float
-    com: ArrayLike
-    inertia: ArrayLike
+LONGEST_BUILD = 60.0  # s, for which the process that builds a model may run
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,23 +34,32 @@ class Running:
     ----------
     version : int
         Counts up with every replacement.
-    text : str
-        The URDF it was built from.
-    motors : str, mapping or None
-        Path or content of the motor data it was built with.
+    model : Model
+        The model with its payload.
+    dynamics : RobotDynamics
+        Its dynamics, compiled.
+    request : BuildRequest
+        What it was built from.
+    payload : Payload or None
+        What is attached to it.
     origin : str
-        Where it is from.
-    rotor_model : str
-        ``none``, ``armature`` or ``full``.
+        Name of its source.
+    verdict : CheckReport or None
+        What makes its dynamics doubtful.
     """
 
     version: int
     model: Model
-    dynamics: AnyDynamics
-    text: str
+    dynamics: RobotDynamics
+    request: BuildRequest
     payload: Payload | None
-    motors: Any = None
     origin: str = DESCRIPTION
+    verdict: CheckReport | None = None
+
+    @property
+    def text(self) -> str:
+        """The URDF it was built from."""
+        return self.request.text
 
     @property
     def joints(self) -> Joints:
@@ -65,14 +68,36 @@ class Running:
 
     @property
     def rotor_model(self) -> str:
-        """What the inertia of rotors is in."""
-        if np.isfinite(self.model.spin_axis[:, 0]).any():
-            return 'full'
-        return 'armature' if self.model.armature.any() else 'none'
+        """What the inertia of rotors is in: ``none``, ``armature`` or ``full``."""
+        return rotor_model_of(self.model)
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """A model that was built and is not running yet.
+
+    Attributes
+    ----------
+    model : Model
+    dynamics : RobotDynamics
+    built : Built
+    request : BuildRequest
+    origin : str
+        Name of its source.
+    base : Running or None
+        The model that ran when it was asked for.
+    """
+
+    model: Model
+    dynamics: RobotDynamics
+    built: Built
+    request: BuildRequest
+    origin: str
+    base: Running | None = field(default=None)
 
 
 class ModelKeeper:
-    """Builds and compiles models off the executor's thread and swaps them in atomically.
+    """Has models built in a process of their own and swaps them in atomically.
 
     Parameters
     ----------
@@ -82,38 +107,37 @@ class ModelKeeper:
         ``report(level, text)`` with level 'info', 'warning' or 'error'.
     on_swap : callable
         Called with the new `Running`.
+    helper : HelperProcess, optional
+        Runs the work ``build``; without it models are built in this process.
     """
 
     def __init__(self, kernels: tuple[str, ...], report: Callable[[str, str], None],
-                 on_swap: Callable[[Running], None]):
+                 on_swap: Callable[[Running], None], helper: HelperProcess | None = None):
         self._kernels, self._report, self._on_swap = kernels, report, on_swap
-        self._lock = threading.Lock()
+        self._helper = helper
+        self._lock = threading.RLock()
         self._before: list[Running] = []
         self.running: Running | None = None
         self.refused = 0
 
-    def describe(self, text: str, options: Mapping[str, Any]) -> str | None:
+    def describe(self, text: str, options: dict[str, Any]) -> str | None:
         """Take a robot description, or keep the old model. Return None, or why not."""
-        return self._take(text, options['motors'], DESCRIPTION, options)
+        return self._swap(lambda: self.prepare(options, text=text, new_motors=True))
 
     def set_model(self, text: str, motors: str, origin: str,
-                  options: Mapping[str, Any]) -> str | None:
+                  options: dict[str, Any]) -> str | None:
         """Take an identified model: URDF and motor YAML texts. Return None, or why not."""
-        try:
-            content = yaml.safe_load(motors) if motors.strip() else None
-        except yaml.YAMLError as error:
-            return f'the motor data are no YAML: {error}'
-        if content is not None and not isinstance(content, dict):
-            return 'the motor data are no mapping; valid: motor YAML, see docs/conventions.md'
-        return self._take(text, content, origin, options)
+        return self._swap(lambda: self._prepare(BuildRequest(
+            text, None, motors, self._payload(), False, options, self._kernels), origin, origin))
 
-    def rebuild(self, options: Mapping[str, Any], *, new_motors: bool = False) -> str | None:
-        """Build the running model again with other options. Return None, or why not."""
+    def set_payload(self, payload: Payload, options: dict[str, Any]) -> str | None:
+        """Replace the payload; return None, or why not."""
         running = self.running
         if running is None:
-            return 'there is no model yet'
-        motors = options['motors'] if new_motors else running.motors
-        return self._take(running.text, motors, running.origin, options)
+            return 'there is no robot_description yet'
+        return self._swap(lambda: self._prepare(
+            replace(running.request, payload=payload, payload_is_new=True, options=options),
+            running.origin, 'payload'))
 
     def rollback(self) -> str | None:
         """Return to the model before, as a new version. Return None, or why not."""
@@ -126,70 +150,94 @@ class ModelKeeper:
             self._on_swap(self.running)
             return None
 
-    def _take(self, text: str, motors: Any, origin: str,
-              options: Mapping[str, Any]) -> str | None:
-        def build() -> tuple[Model, Payload | None]:
-            model = _model(parse_urdf(text, motors=motors), options)
-            payload = self.running.payload if self.running else None
-            if payload is not None and payload.link not in model.link_frames:
-                self._report('warning', f'payload on {payload.link!r} is dropped: the new '
-                                        'description has no such link')
-                payload = None
-            return model, payload
+    def prepare(self, options: dict[str, Any], *, text: str | None = None,
+                new_motors: bool = False) -> Candidate:
+        """Build a model with other options, or of another description, and keep the running one.
 
-        return self._swap(origin, text, motors, origin, build, options)
+        Parameters
+        ----------
+        options : dict
+            As `BuildRequest` has them, and ``motors``.
+        text : str, optional
+            URDF; without it that of the running model.
+        new_motors : bool
+            Whether ``motors`` of the options replaces the motor data of the running model.
 
-    def set_payload(self, payload: Payload, options: Mapping[str, Any]) -> str | None:
-        """Replace the payload; return None, or why not."""
+        Raises
+        ------
+        RobodynError
+            Why the model cannot be built; the refusal is counted and reported.
+        """
         running = self.running
-        if running is None:
-            return 'there is no robot_description yet'
+        if text is None and running is None:
+            raise RobodynError('there is no model yet')
+        if running is None or text is not None:
+            request = BuildRequest(text or '', options['motors'], None, self._payload(), False,
+                                   options, self._kernels)
+            return self._prepare(request, DESCRIPTION, DESCRIPTION)
+        request = replace(running.request, payload=running.payload, payload_is_new=False,
+                          options=options)
+        if new_motors:
+            request = replace(request, motors=options['motors'], motors_text=None)
+        return self._prepare(request, running.origin, running.origin)
 
-        def build() -> tuple[Model, Payload | None]:
-            if payload.link not in running.model.link_frames:
-                raise UnknownNameError('link', payload.link, running.model.link_frames)
-            base = _model(running.model.description, options)
-            if not payload.mass:
-                _loaded(base, payload)  # what is wrong with it is said all the same
-            return base, payload if payload.mass else None
-
-        return self._swap('payload', running.text, running.motors, running.origin, build, options)
-
-    def _swap(self, what: str, text: str, motors: Any, origin: str,
-              build: Callable[[], tuple[Model, Payload | None]],
-              options: Mapping[str, Any]) -> str | None:
+    def commit(self, candidate: Candidate) -> str | None:
+        """Swap in what was prepared; return None, or why not."""
         with self._lock:
+            if self.running is not candidate.base:  # it changed meanwhile: a payload, for example
+                return self._swap(lambda: self._prepare(
+                    replace(candidate.request, payload=self._payload(), payload_is_new=False),
+                    candidate.origin, candidate.origin))
+            before = self.running
+            version = before.version + 1 if before else 1
+            self.running = Running(version, candidate.model, candidate.dynamics,
+                                   candidate.request, candidate.built.payload, candidate.origin,
+                                   candidate.built.verdict)
+            for note in candidate.built.notes:
+                self._report('warning', note)
             try:
-                model, payload = build()
-                model = _loaded(model, payload)
-                width, loops = options['friction_width'], options['loops']
-                dynamics = Dynamics(model, friction_width=width) if loops is None else \
-                    ClosedLoopDynamics(model, loops, friction_width=width)
-                dynamics.warm_up(*self._kernels)
-            except RobodynError as error:
-                self.refused += 1
-                kept = 'the old model keeps running' if self.running else 'there is no model yet'
-                self._report('error', f'{what} refused: {error}; {kept}')
-                return str(error)
-            except Exception as error:  # never let a message stop the node
-                self.refused += 1
-                self._report('error', f'{what} refused: {type(error).__name__}: {error}')
-                return f'{type(error).__name__}: {error}'
-            version = self.running.version + 1 if self.running else 1
-            if self.running is not None:
-                self._before = [*self._before[1 - MOST_BEFORE:], self.running]
-            self.running = Running(version, model, dynamics, text, payload, motors, origin)
-            self._on_swap(self.running)
+                self._on_swap(self.running)
+            except Exception as error:  # what the node makes of it must not leave it without one
+                self.running = before
+                return self._refuse(candidate.origin, f'{type(error).__name__}: {error}')
+            if before is not None:
+                self._before = [*self._before[1 - MOST_BEFORE:], before]
             return None
 
+    def _refuse(self, what: str, why: str) -> str:
+        self.refused += 1
+        kept = 'the old model keeps running' if self.running else 'there is no model yet'
+        self._report('error', f'{what} refused: {why}; {kept}')
+        return why
 
-def _model(description: RobotDescription, options: Mapping[str, Any]) -> Model:
-    return build_model(description, gravity=options['gravity'],
-                       locked_joints=options['locked_joints'],
-                       rotor_model=options['rotor_model'])
+    def _payload(self) -> Payload | None:
+        return self.running.payload if self.running else None
 
+    def _swap(self, prepare: Callable[[], Candidate]) -> str | None:
+        with self._lock:
+            try:
+                return self.commit(prepare())
+            except RobodynError as error:
+                return str(error)
 
-def _loaded(model: Model, payload: Payload | None) -> Model:
-    if payload is None:
-        return model
-    return model.with_payload(payload.link, payload.mass, payload.com, payload.inertia)
+    def _prepare(self, request: BuildRequest, origin: str, what: str) -> Candidate:
+        base = self.running
+        try:
+            built = self._build(request)
+            if built.model is None:
+                raise RobodynError(built.error)
+            dynamics = make_dynamics(built.model, request.options)
+            dynamics.warm_up(*request.kernels)
+        except Exception as error:  # whatever it is, the old model keeps running
+            text = str(error) if isinstance(error, (RobodynError, HelperError)) else \
+                f'{type(error).__name__}: {error}'
+            raise RobodynError(self._refuse(what, text)) from None
+        return Candidate(built.model, dynamics, built, request, origin, base)
+
+    def _build(self, request: BuildRequest) -> Built:
+        if self._helper is None:
+            return build(request)
+        built = self._helper.call('build', request, seconds=LONGEST_BUILD)
+        if not isinstance(built, Built):
+            raise HelperError('the process that builds models answered with something else')
+        return built

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rcl_interfaces.msg import (
@@ -11,16 +12,16 @@ from rcl_interfaces.msg import (
     SetParametersResult,
 )
 from rclpy.node import Node
-from rclpy.parameter import Parameter
 
 MODEL_PARAMETERS: tuple[tuple[str, Any, str], ...] = (
     ('robot_description', '', 'URDF text; empty: wait for the topic robot_description'),
-    ('motors_file', '', 'YAML with motor data (docs/conventions.md); empty: none'),
-    ('loops_file', '', 'YAML that closes the tree to loops (docs/special_structures.md); '
+    ('motors_file', '', 'YAML file with motor data (docs/reference/conventions.md); empty: none'),
+    ('loops_file', '', 'YAML that closes loops of the tree (docs/howto/special_structures.md); '
      'empty: none'),
-    ('rotor_model', 'auto', 'auto, full (coupling and gyroscopic terms) or armature'),
+    ('rotor_model', 'auto', 'model of the rotors: auto, full (with coupling and gyroscopic terms) '
+     'or armature'),
     ('gravity', [0.0, 0.0, -9.80665], 'gravitational acceleration in the root frame, m/s^2'),
-    ('locked_joints', [''], 'joints that are held and lumped; at locked_positions'),
+    ('locked_joints', [''], 'joints that are fixed at locked_positions; their links are merged'),
     ('locked_positions', [0.0], 'position of each of locked_joints, rad or m'),
     ('friction_width', 0.0, 'width of the smooth sign of Coulomb friction, rad/s; 0: the sign'),
 )
@@ -41,17 +42,23 @@ def declare(node: Node, name: str, default: Any, description: str, *,
     return node.get_parameter(name).value
 
 
-def declare_model_parameters(node: Node) -> None:
-    """Declare what the model is built from; all of it can be changed at run time."""
+def declare_common_parameters(node: Node) -> None:
+    """Declare autostart, and what the model is built from, which can be changed at run time."""
+    declare(node, 'autostart', True, 'configure and activate at start', read_only=True)
     for name, default, description in MODEL_PARAMETERS:
         declare(node, name, default, description,
                 range_=(0.0, 10.0) if name == 'friction_width' else None)
 
 
-def model_options(node: Node, changes: list[Parameter] | None = None) -> dict[str, Any]:
-    """Return keyword arguments of `load_model` and `Dynamics` from the parameters."""
+def model_options(node: Node, changes: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Return what models are built with from the parameters, some of them changed.
+
+    The entry ``parameters`` holds the values of the parameters themselves, but for
+    robot_description.
+    """
     values = {name: node.get_parameter(name).value for name, *_ in MODEL_PARAMETERS}
-    values.update({p.name: p.value for p in changes or [] if p.name in values})
+    values.update({name: value for name, value in (changes or {}).items() if name in values})
+    del values['robot_description']
     names = [name for name in values['locked_joints'] if name]
     rotor_model = values['rotor_model']
     return {
@@ -61,6 +68,8 @@ def model_options(node: Node, changes: list[Parameter] | None = None) -> dict[st
         'rotor_model': None if rotor_model == 'auto' else rotor_model,
         'locked_joints': dict(zip(names, values['locked_positions'], strict=False)),
         'friction_width': values['friction_width'],
+        'parameters': {name: list(value) if isinstance(value, Sequence) and not isinstance(
+            value, str) else value for name, value in values.items()},
     }
 
 

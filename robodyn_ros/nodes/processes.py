@@ -1,4 +1,4 @@
-"""Real nodes in real processes, watched and ended."""
+"""Starts nodes in processes of their own, and ends them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class NodeProcess:
     name : str
         Module under ``robodyn_ros.nodes``.
     arguments : sequence of str
-        As after ``ros2 run robodyn_ros NAME``.
+        Command-line arguments, as after ``ros2 run robodyn_ros NAME``.
     """
 
     def __init__(self, name: str, *arguments: str):
@@ -40,7 +40,7 @@ class NodeProcess:
         return self._process.poll()
 
     def log(self) -> str:
-        """What it wrote so far."""
+        """Return its output so far."""
         return Path(self._log.name).read_text(errors='replace')
 
     def stop(self, timeout: float = 10.0) -> int:

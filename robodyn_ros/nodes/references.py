@@ -2,14 +2,95 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from rclpy.serialization import deserialize_message, serialize_message
 from trajectory_msgs.msg import JointTrajectory
 
-from robodyn_ros.control import Reference, saturate
-from robodyn_ros.description import Array
-from robodyn_ros.dynamics import AnyDynamics
-from robodyn_ros.errors import ShapeError, UnknownNameError, ValueRangeError
+from robodyn_ros.control import Reference
+from robodyn_ros.errors import RobodynError, ShapeError, UnknownNameError, ValueRangeError
 from robodyn_ros.model import Joints
+from robodyn_ros.nodes.helper_process import HelperError, HelperProcess
+from robodyn_ros.nodes.stamps import nanoseconds
+from robodyn_ros.spatial import Array
+
+SHORT = 20_000  # bytes; reading a longer message would hold the interpreter for milliseconds
+LONGEST = 64_000_000  # bytes
+READ, FILL = 'read_reference', 'fill_reference'  # works of the helper process
+
+
+class ReferenceReader:
+    """Reads serialised trajectories; long ones in a process of its own, beside the control loop.
+
+    Parameters
+    ----------
+    helper : HelperProcess, optional
+        Runs `WORKS`; without it long trajectories are refused.
+    """
+
+    def __init__(self, helper: HelperProcess | None):
+        self._helper = helper
+
+    @staticmethod
+    def is_short(raw: bytes) -> bool:
+        """Return whether a message is read within a fraction of a millisecond or so."""
+        return len(raw) <= SHORT
+
+    def read(self, raw: bytes, joints: Joints) -> tuple[Reference, int]:
+        """Return the reference and its stamp, ns.
+
+        Raises
+        ------
+        RobodynError
+            As `read_reference`; or it is too long.
+        """
+        if self.is_short(raw):
+            message = deserialize_message(raw, JointTrajectory)
+            return read_reference(message, joints), nanoseconds(message.header.stamp)
+        stamp, arrays = self._run(READ, (raw, joints))
+        return Reference(*arrays), stamp
+
+    def fill(self, raw: bytes, tau: Array, joints: Joints) -> bytes:
+        """Return the trajectory with efforts in the model's order, shape (k, n)."""
+        if self.is_short(raw):
+            return fill((raw, tau, joints))
+        filled = self._run(FILL, (raw, tau, joints))
+        return bytes(filled)
+
+    def _run(self, work: str, argument: tuple[Any, ...]) -> Any:
+        if self._helper is None or len(argument[0]) > LONGEST:
+            raise ShapeError('reference', f'{len(argument[0])} bytes',
+                             f'at most {SHORT if self._helper is None else LONGEST}')
+        try:
+            done, answer = self._helper.call(work, argument, seconds=30.0)
+        except HelperError as error:
+            raise RobodynError(f'the reference cannot be read: {error}') from None
+        if not done:
+            raise RobodynError(answer)
+        return answer
+
+
+def read(argument: tuple[bytes, Joints]) -> tuple[bool, Any]:
+    """Return stamp and arrays of a serialised trajectory, or why not: a work for a process."""
+    raw, joints = argument
+    message = deserialize_message(raw, JointTrajectory)
+    try:
+        reference = read_reference(message, joints)
+    except RobodynError as error:
+        return False, str(error)[:2000]
+    return True, (nanoseconds(message.header.stamp),
+                  (reference.times, reference.q, reference.qd, reference.qdd))
+
+
+def fill(argument: tuple[bytes, Array, Joints]) -> bytes:
+    """Return a serialised trajectory with its efforts."""
+    raw, tau, joints = argument
+    return bytes(serialize_message(with_effort(
+        deserialize_message(raw, JointTrajectory), tau, joints)))
+
+
+WORKS = {READ: read, FILL: lambda argument: (True, fill(argument))}
 
 
 def read_reference(message: JointTrajectory, joints: Joints) -> Reference:
@@ -24,10 +105,11 @@ def read_reference(message: JointTrajectory, joints: Joints) -> Reference:
     names = list(message.joint_names)
     for name in names:
         if name not in joints.joint_names:
-            raise UnknownNameError('joint in the reference', name, joints.joint_names)
+            raise UnknownNameError('joint in the reference', name[:80], joints.joint_names)
     missing = [name for name in joints.joint_names if name not in names]
     if missing or len(set(names)) < len(names):
-        raise ShapeError('joint_names', f'{names}', f'each of {list(joints.joint_names)} once')
+        raise ShapeError('joint_names', f'{names}'[:400],
+                         f'each of {list(joints.joint_names)} once')
     if not message.points:
         raise ShapeError('reference', '0 points', 'at least one point')
     pick = [names.index(name) for name in joints.joint_names]
@@ -50,46 +132,9 @@ def read_reference(message: JointTrajectory, joints: Joints) -> Reference:
     return Reference(times, *columns)
 
 
-def check_limits(reference: Reference, joints: Joints) -> None:
-    """Raise ValueRangeError where a point leaves the joint range or exceeds a velocity limit."""
-    slack = 1e-6
-    for what, values, lower, upper in (
-            ('position', reference.q, joints.lower, joints.upper),
-            ('velocity', reference.qd, -joints.velocity_limit, joints.velocity_limit)):
-        outside = (values < lower - slack) | (values > upper + slack)
-        if outside.any():
-            point, joint = np.argwhere(outside)[0]
-            raise ValueRangeError(
-                f'{what} of joint {joints.joint_names[joint]!r} in point {point}',
-                f'{values[point, joint]:.4g}', f'{lower[joint]:.4g} to {upper[joint]:.4g}')
-
-
-def check_start(reference: Reference, time: float, q: Array, tolerance: float,
-                joints: Joints) -> None:
-    """Raise ValueRangeError where a reference is far from the robot at a time (s)."""
-    away = np.abs(reference.sample(time)[0] - q)
-    joint = int(np.argmax(away))
-    if not away[joint] <= tolerance:
-        raise ValueRangeError(
-            f'start of joint {joints.joint_names[joint]!r}',
-            f'{away[joint]:.3g} from where it is', f'at most start_tolerance, {tolerance:g}')
-
-
-def with_effort(message: JointTrajectory, reference: Reference,
-                dynamics: AnyDynamics) -> tuple[JointTrajectory, Array]:
-    """Fill the trajectory with the efforts of inverse dynamics; return it, and who saturates.
-
-    Raises
-    ------
-    ValueRangeError
-        The torques are not finite.
-    """
-    joints = dynamics.joints
-    tau = dynamics.inverse_dynamics(reference.q, reference.qd, reference.qdd)
-    if not np.isfinite(tau).all():
-        raise ValueRangeError('torque of the reference', 'not finite', 'a moderate motion')
-    tau, over = saturate(tau, joints.effort_limit)
+def with_effort(message: JointTrajectory, tau: Array, joints: Joints) -> JointTrajectory:
+    """Fill the points of a trajectory with efforts in the model's order, shape (k, n)."""
     back = [joints.joint_names.index(name) for name in message.joint_names]
     for point, row in zip(message.points, tau[:, back].tolist(), strict=True):
         point.effort = row
-    return message, over
+    return message

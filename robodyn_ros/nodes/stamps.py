@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 BILLION = 1_000_000_000
+LATEST = (2**31 - 1) * BILLION + BILLION - 1  # ns: seconds are 32-bit integers
 
 
 def nanoseconds(stamp: Any) -> int:
@@ -13,5 +14,5 @@ def nanoseconds(stamp: Any) -> int:
 
 
 def set_nanoseconds(stamp: Any, ns: int) -> None:
-    """Make a Time or Duration say ns."""
-    stamp.sec, stamp.nanosec = divmod(ns, BILLION)
+    """Set a Time or Duration to ns, or to the latest time that it can hold."""
+    stamp.sec, stamp.nanosec = divmod(min(ns, LATEST), BILLION)

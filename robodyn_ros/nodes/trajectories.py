@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
-from robodyn_ros.description import Array
 from robodyn_ros.excitation import Excitation
 from robodyn_ros.nodes.stamps import set_nanoseconds
+from robodyn_ros.spatial import Array
 
 
 def joint_trajectory(excitation: Excitation, rate: float) -> JointTrajectory:

@@ -1,4 +1,4 @@
-"""One picture of an excitation: what it does, what it keeps, what it will tell."""
+"""The picture of an excitation: its motion, its limits, and the accuracy to expect."""
 
 from __future__ import annotations
 
@@ -7,22 +7,24 @@ from typing import Any
 
 import numpy as np
 
-from robodyn_ros.description import Array
 from robodyn_ros.dynamics import Dynamics
 from robodyn_ros.excitation import Constraints, Excitation, Limits
 from robodyn_ros.excitation.criteria import Criterion
 from robodyn_ros.excitation.fourier import Basis
-from robodyn_ros.excitation.optimise import FRICTION_WIDTH, SIGN_WIDTH
+from robodyn_ros.excitation.plan import FRICTION_WIDTH, SIGN_WIDTH
 from robodyn_ros.identification.base_parameters import base_parameters
-from robodyn_ros.identification.linear_model import FrictionShape, LinearModel
+from robodyn_ros.identification.friction import FrictionShape
+from robodyn_ros.identification.linear_model import LinearModel
 from robodyn_ros.model import Model
+from robodyn_ros.numerics import safe_divide
+from robodyn_ros.spatial import Array
 
 NOISE = 0.01  # of each joint's largest torque, where none is given
 
 
 def expectation(model: Model, excitation: Excitation, limits: Limits, noise: Array | None = None,
                 ) -> tuple[tuple[str, ...], Array, Array, Array]:
-    """What the motion will tell: (names, nominal values, standard deviations, singular values).
+    """Return what an identification with this motion can be expected to yield.
 
     Parameters
     ----------
@@ -31,10 +33,19 @@ def expectation(model: Model, excitation: Excitation, limits: Limits, noise: Arr
     excitation : Excitation
         The motion.
     limits : Limits
-        Its limits, for the joints' fast speeds.
+        The limits of the motion, from which the fast speed of each joint follows.
     noise : ndarray, shape (n,), optional
-        Standard deviation of the torques at independent samples, 20 a second; N m or N. Default:
-        1 % of each joint's largest torque.
+        Standard deviation of the torques at independent samples, 20 a second; N m or N. The
+        default is 1 % of each joint's largest torque.
+
+    Returns
+    -------
+    names : tuple of str
+        The b base parameters.
+    nominal, deviation : ndarray, shape (b,)
+        Nominal values and expected standard deviations, SI units.
+    singular : ndarray, shape (b,)
+        Singular values of the observation matrix with columns of equal length.
     """
     constraints = Constraints(Dynamics(model, friction_width=FRICTION_WIDTH), limits)
     speed = np.where(np.isfinite(constraints.velocity), constraints.velocity, 1.0)
@@ -49,15 +60,14 @@ def expectation(model: Model, excitation: Excitation, limits: Limits, noise: Arr
     basis = Basis(excitation.period, max(2, excitation.harmonics), size)
     criterion = Criterion(linear, base, basis, 'condition', 'columns', np.ones(model.n))
     w = criterion.matrix(motion)
-    singular = np.linalg.svd(w / np.maximum(np.linalg.norm(w, axis=0), 1e-300),
-                             compute_uv=False)
+    singular = np.linalg.svd(safe_divide(w, np.linalg.norm(w, axis=0)), compute_uv=False)
     return (base.names, base.matrix @ linear.nominal(),
-            criterion.deviations(motion, noise, excitation.periods), singular)
+            criterion.deviations(motion, noise, excitation.periods), np.asarray(singular))
 
 
 def save_excitation_plot(model: Model, excitation: Excitation, limits: Limits,
                          path: str | Path, noise: Array | None = None) -> None:
-    """Write a picture: positions, velocities and torques against limits, path, what it tells."""
+    """Write the motion against its limits, the path of the tool, and the expected accuracy."""
     from matplotlib.figure import Figure
 
     constraints = Constraints(Dynamics(model, friction_width=FRICTION_WIDTH), limits)
@@ -96,7 +106,7 @@ def save_excitation_plot(model: Model, excitation: Excitation, limits: Limits,
     figure.suptitle(f'{model.name}: {excitation.harmonics} harmonics of {excitation.period:.3g} '
                     f's, condition {facts.get("condition", np.nan):.4g} '
                     f'({facts.get("scaling", "")}), closest limit: '
-                    f'{facts.get("proof", {}).get("closest", "-")}', fontsize=11)
+                    f'{facts.get("check", {}).get("closest", "-")}', fontsize=11)
     figure.savefig(path, dpi=110)
 
 
@@ -113,15 +123,15 @@ def _deviations(figure: Any, place: Any, names: tuple[str, ...], nominal: Array,
                 deviation: Array) -> None:
     axis = figure.add_subplot(place)
     zero = np.abs(nominal) < 1e-9
-    share = np.where(zero, deviation, deviation / np.where(zero, 1.0, np.abs(nominal)))
-    colors = np.where(zero, '#d9c08a', np.where(share > 0.3, '#9aa5b1', '#0b6e99'))
+    relative = np.where(zero, deviation, deviation / np.where(zero, 1.0, np.abs(nominal)))
+    colors = np.where(zero, '#d9c08a', np.where(relative > 0.3, '#9aa5b1', '#0b6e99'))
     places = np.arange(len(names))
-    axis.barh(places, np.clip(share, 1e-4, 10), color=colors, height=0.7)
+    axis.barh(places, np.clip(relative, 1e-4, 10), color=colors, height=0.7)
     axis.set_xscale('log')
     axis.set_xlim(1e-4, 10)
     axis.axvline(0.3, color='#c2410c', lw=0.8)
     axis.set_yticks(places, names, fontsize=max(3.5, min(8.0, 420 / len(names))))
     axis.set_ylim(len(names) - 0.4, -0.6)
     axis.set_title('expected standard deviation over nominal value\n'
-                   '(grey: it will not tell; sand: nominal is 0, SI units)',
+                   '(grey: above 30 %; sand: nominal value is 0, SI units)',
                    fontsize=9)

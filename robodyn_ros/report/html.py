@@ -1,4 +1,4 @@
-"""The report of an identification: one HTML page that needs nothing else."""
+"""The report of an identification: a single HTML page without external files."""
 
 from __future__ import annotations
 
@@ -13,41 +13,45 @@ import numpy as np
 import yaml
 from plotly.offline import get_plotlyjs
 
-from robodyn_ros import __version__
+from robodyn_ros._version import __version__
 from robodyn_ros.identification import Result, Validation
-from robodyn_ros.identification.result import settings_mapping
-from robodyn_ros.identification.writing import inertial_of, plain
-from robodyn_ros.report import charts
+from robodyn_ros.identification.writing import plain
+from robodyn_ros.report.figures import figures_of
+from robodyn_ros.report.interactive import interactive
+from robodyn_ros.spatial import inertial_of
 
 CONTENTS = (('errors', 'Errors'), ('torque', 'Torque'), ('spectrum', 'Spectrum'),
-            ('parameters', 'Parameters'), ('told', 'What the motion tells'),
+            ('parameters', 'Parameters'), ('excited', 'Excitation'),
             ('consistency', 'Consistency'), ('reproduce', 'Reproduce'))
 
 
-def save_report(result: Result, proof: Validation, consistent: Validation, path: str | Path, *,
-                proven_on: Sequence[str] = (), command: str = '') -> None:
+def save_report(result: Result, validation: Validation, consistent: Validation,
+                path: str | Path, *, validated_on: Sequence[str] = (), command: str = '') -> None:
     """Write the report.
 
     Parameters
     ----------
     result : Result
-        Of `identify`.
-    proof, consistent : Validation
-        Of `validate`: the estimate, and the physically consistent parameters.
+        What `identify` returned.
+    validation, consistent : Validation
+        What `validate` returned for the estimate and for the physically consistent parameters.
     path : str or Path
-        Of the page.
-    proven_on : sequence of str
-        Names of the logs of the proof.
+        The file to write.
+    validated_on : sequence of str
+        Names of the logs for the validation.
     command : str
-        That makes this again.
+        The command that repeats the identification.
     """
     base, u = result.base_, result.uncertainty_
-    nominal = base.matrix @ result.linear.nominal()
+    nominal = result.nominal_
     training = result.training_
-    rows = [[joint, _percent(training.relative_error[k]), _percent(proof.relative_error[k]),
-             _percent(proof.relative_error_filtered[k]), _percent(proof.nominal[k]),
-             _number(proof.rms[k]), _number(proof.largest[k]), f'{u.durbin_watson[k]:.2f}']
-            for k, joint in enumerate(proof.joint_names)]
+    rows = [[joint, *map(_percent, errors), *map(_number, sizes), f'{watson:.2f}']
+            for joint, errors, sizes, watson in zip(
+                validation.joint_names,
+                zip(training.relative_error, validation.relative_error,
+                    validation.relative_error_filtered, validation.nominal, strict=True),
+                zip(validation.rms, validation.largest, strict=True), u.durbin_watson,
+                strict=True)]
     parameters = [
         {'name': name, 'expression': base.expressions[k],
          'significant': name in result.significant_,
@@ -55,24 +59,20 @@ def save_report(result: Result, proof: Validation, consistent: Validation, path:
                                           *u.interval[k], nominal[k])]}
         for k, name in enumerate(base.names)]
     weak = [name for name in base.names if name not in result.significant_]
-    figures = {'errors': charts.error_chart(proof), 'torque': charts.torque_chart(proof),
-               'spectrum': charts.spectrum_chart(proof),
-               'parameters': charts.parameter_chart(result),
-               'singular': charts.singular_chart(result)}
     page = _template().render(
-        robot=result.model.name, verdict=proof.verdict, reasons=proof.reasons,
+        robot=result.model.name, verdict=validation.verdict, reasons=validation.reasons,
         sources=[source for source, _ in result.sources],
-        proof=', '.join(proven_on) or 'other data',
+        validated_on=', '.join(validated_on) or 'other data',
         date=datetime.now(timezone.utc).strftime('%Y-%m-%d %H:%M UTC'), contents=CONTENTS,
-        facts=[(_percent(proof.total), 'unexplained on the proof'),
-               (_percent(proof.total_filtered), 'without noise'),
-               (_percent(proof.nominal_total), 'by the description as it is'),
+        facts=[(_percent(validation.total), 'of the torque unexplained in the validation'),
+               (_percent(validation.total_filtered), 'after filtering'),
+               (_percent(validation.nominal_total), 'with the unchanged description'),
                (f'{len(result.significant_)} of {base.count}', 'base parameters significant'),
                (f'{u.condition:.3g}', 'condition number')],
-        charts={name: figure.to_html(
+        charts={name: interactive(figure).to_html(
             full_html=False, include_plotlyjs=False, div_id=f'{name}-chart',
             config={'displaylogo': False, 'responsive': True})
-            for name, figure in figures.items()},
+            for name, figure in figures_of(result, validation).items()},
         joints=rows, parameters=parameters, condition=f'{u.condition:.4g}',
         regrouped=base.regrouped, without_effect=base.without_effect, weak=weak,
         apart=u.poorly_told_apart, consistency=_consistency(result, consistent),
@@ -89,19 +89,20 @@ def _template() -> jinja2.Template:
 
 def _consistency(result: Result, consistent: Validation) -> str:
     bad = result.inconsistent_bodies_
-    first = (f'The unconstrained estimate holds bodies that cannot exist: {", ".join(bad)}. '
-             if bad else 'Every body of the unconstrained estimate could exist. ')
-    return first + (f'The parameters that are written are those of real bodies; on the proof they '
-                    f'leave {consistent.total:.2%} unexplained '
-                    f'({consistent.total_filtered:.2%} without noise).')
+    first = (f'The unconstrained estimate has bodies with physically inconsistent inertia: '
+             f'{", ".join(bad)}. ' if bad else
+             'Every body of the unconstrained estimate is physically consistent. ')
+    return first + (f'The files hold the physically consistent estimate. In the validation it '
+                    f'leaves {consistent.total:.2%} of the torque unexplained '
+                    f'({consistent.total_filtered:.2%} after filtering).')
 
 
 def _bodies(result: Result) -> list[list[str]]:
     model, rows = result.model, []
     for body, joint in enumerate(model.body_joints):
-        if not model.rigid[body, 6]:
+        if not model.inertial_parameters[body, 6]:
             continue
-        one = inertial_of(model.rigid[body])
+        one = inertial_of(model.inertial_parameters[body])
         friction = model.link_friction[body] + model.motor_friction[body]
         rows.append([joint, *(_number(x) for x in (
             one.mass, *one.com, *np.diag(one.inertia), model.armature[body], *friction[:2]))])
@@ -112,9 +113,9 @@ def _provenance(result: Result) -> list[tuple[str, str]]:
     rows = [('robodyn_ros', __version__), ('Python, numpy', f'{platform.python_version()}, '
                                                             f'{np.__version__}')]
     rows += [(f'log {source}', f'sha256 {digest}') for source, digest in result.sources]
-    settings = settings_mapping(result.settings)
+    settings = result.settings.changed()
     text = yaml.safe_dump(plain(settings), default_flow_style=True, width=10_000).strip()
-    return [*rows, ('settings', text if settings else 'usual')]
+    return [*rows, ('settings', text if settings else 'all defaults')]
 
 
 def _number(value: float) -> str:

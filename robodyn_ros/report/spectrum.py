@@ -1,20 +1,31 @@
-"""The spectrum of what was measured, and of what the model leaves of it."""
+"""The spectra of the measured torque and of the part that the model does not explain."""
 
 from __future__ import annotations
 
 import numpy as np
 import scipy.signal
 
-from robodyn_ros.description import Array
 from robodyn_ros.identification import Validation
+from robodyn_ros.spatial import Array
 
-LONGEST = 4096  # samples of a segment
+LONGEST = 4096  # samples of a segment of Welch's method
 
 
 def amplitude_density(validation: Validation) -> tuple[Array, Array, Array]:
-    """Return frequencies (Hz), and densities (N m or N per root Hz) of torque and difference.
+    """Return amplitude densities by Welch's method, without the mean.
 
-    Of the longest piece, by Welch; without the mean. Shapes (F,), (F, n) and (F, n).
+    Parameters
+    ----------
+    validation : Validation
+        Its longest uninterrupted piece is used.
+
+    Returns
+    -------
+    frequency : ndarray, shape (F,)
+        Hz.
+    torque, difference : ndarray, shape (F, n)
+        Densities of the measured torque and of its difference from the prediction, N m or N per
+        root Hz.
     """
     longest = int(np.argmax([len(t) for t in validation.t]))
     t, measured = validation.t[longest], validation.measured[longest]

@@ -1,4 +1,4 @@
-"""Picture of tracking errors under several control laws."""
+"""The picture of tracking errors under several control laws."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from robodyn_ros.description import Array
 from robodyn_ros.errors import LogError
+from robodyn_ros.spatial import Array
 
 COLOURS = ('#c2410c', '#0b6e99', '#15803d', '#7c3aed')
 POINTS = 2000
@@ -16,21 +16,21 @@ POINTS = 2000
 
 def save_tracking_plot(joint_names: Sequence[str], errors: Sequence[tuple[str, Array, Array]],
                        path: str | Path) -> None:
-    """Plot the error of every joint over time, a row for each law.
+    """Plot the error of every joint over time, one panel for each law.
 
     Parameters
     ----------
     joint_names : sequence of str
         The n joints.
     errors : sequence of (str, ndarray, ndarray)
-        Name of the law, times (N,) in s, errors (N, n) in rad or m.
+        Title of the row, times (N,) in s, errors (N, n) in rad or m.
     path : str or Path
-        Of the picture.
+        The file to write.
 
     Raises
     ------
     LogError
-        It cannot be written.
+        If it cannot be written.
     """
     from matplotlib.figure import Figure
 
@@ -40,13 +40,13 @@ def save_tracking_plot(joint_names: Sequence[str], errors: Sequence[tuple[str, A
         step = max(1, len(t) // POINTS)
         for k, joint in enumerate(joint_names):
             axis.plot(t[::step], wrong[::step, k], lw=1.1, label=joint)
-        rms = float(np.sqrt(np.mean(np.square(wrong))))
-        axis.set_title(f'{law}: root mean square {rms:.3g} rad', fontsize=10, loc='left')
+        axis.set_title(law, fontsize=10, loc='left')
         axis.set_ylabel('error, rad or m', fontsize=9)
         axis.axhline(0, color='black', lw=0.5)
         for side in ('top', 'right'):
             axis.spines[side].set_visible(False)
-    axes[0].legend(fontsize=8, ncols=4, frameon=False)
+    figure.legend(*axes[0].get_legend_handles_labels(), loc='outside upper center', fontsize=8,
+                  ncols=min(len(joint_names), 7), frameon=False)
     axes[-1].set_xlabel('time, s')
     try:
         figure.savefig(path, dpi=110)

@@ -1,6 +1,9 @@
-"""The embedded simulator: a real physics engine that knows nothing of this package's equations."""
+"""Simulated robots, in an embedded engine or in Gazebo, with equations of motion of their own."""
 
-from robodyn_ros.simulation.engine import Sensors, Simulation, SimulationError
+from robodyn_ros.simulation.engine import Simulation
+from robodyn_ros.simulation.sensors import Measurement, Sensors
 from robodyn_ros.simulation.truth import perturbed_urdf
+from robodyn_ros.simulation.world import SimulatedRobot, SimulationError
 
-__all__ = ['Sensors', 'Simulation', 'SimulationError', 'perturbed_urdf']
+__all__ = ['Measurement', 'Sensors', 'SimulatedRobot', 'Simulation', 'SimulationError',
+           'perturbed_urdf']

@@ -1,6 +1,6 @@
-"""The robot as it truly is: a description with errors of masses, centres, rotors and friction.
+"""The true robot: its description with other masses, centres of mass, rotors and friction.
 
-A YAML file or mapping says where the truth differs:
+A YAML file or mapping holds the differences:
 
 ```yaml
 links:
@@ -17,127 +17,93 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import yaml
 from lxml import etree
 
-from robodyn_ros.building import build_model
-from robodyn_ros.description import Inertial
-from robodyn_ros.errors import DescriptionError, ShapeError, UnknownNameError, ValueRangeError
-from robodyn_ros.repair import inertial_element
-from robodyn_ros.rigid_body import is_inertia
-from robodyn_ros.urdf import parse_urdf
-from robodyn_ros.xml import parse_xml
+from robodyn_ros.description.repair import inertial_element
+from robodyn_ros.description.section import Section
+from robodyn_ros.description.urdf import parse_urdf
+from robodyn_ros.description.xml import parse_xml
+from robodyn_ros.errors import UnknownNameError, ValueRangeError
+from robodyn_ros.model import build_model
+from robodyn_ros.spatial import Inertial, is_inertia
 
 _LINK_KEYS = ('mass', 'com', 'inertia')
 _JOINT_KEYS = ('armature', 'damping', 'friction')
 
 
 def perturbed_urdf(text: str | bytes, truth: Mapping[str, Any] | str | Path | None, *,
-                   motors: str | Path | Mapping[str, Any] | None = None) -> str:
+                   motors: str | Path | Mapping[str, Any] | None = None,
+                   shapes: bool = False) -> str:
     """Return the URDF of the true robot; nothing but links and joints is kept.
 
-    Rotors and friction of every spelling are in the joints' ``<dynamics>`` then.
+    The result holds rotors and friction of every spelling in the ``<dynamics>`` of the joints.
 
     Parameters
     ----------
     text : str or bytes
         The nominal URDF.
     truth : mapping, str or Path, optional
-        Where the truth differs: a mapping, or the path of a YAML file.
+        The differences: a mapping, or the path of a YAML file.
     motors : str, Path or mapping, optional
         Motor data of the nominal robot.
+    shapes : bool
+        Whether the visual shapes of the links are kept.
 
     Raises
     ------
-    DescriptionError, UnknownNameError, ShapeError, ValueRangeError
-        A link, joint or key that does not exist; a number that no robot has.
+    DescriptionError, UnknownNameError, ValueRangeError
+        The file cannot be read; a link, joint or key does not exist; a value is not a number, or
+        is physically impossible.
     """
     description = parse_urdf(text, motors=motors)
     root = parse_xml(text)
+    unused = {'collision', 'safety_controller', 'calibration'} | (set() if shapes else {'visual'})
     for element in list(root):
         if element.tag not in ('link', 'joint'):
             root.remove(element)
         for child in list(element):
-            if child.tag in ('visual', 'collision', 'safety_controller', 'calibration'):
+            if child.tag in unused:
                 element.remove(child)
-    content = _content(truth)
+    content = Section.read({} if truth is None else truth, 'truth', ('links', 'joints'))
     links = {link.name: link for link in description.links}
     elements = {(e.tag, e.get('name')): e for e in root}
-    for name, changes in content.get('links', {}).items():
+    changed_links, changed_joints = content.section('links'), content.section('joints')
+    for name in changed_links:
         if name not in links or links[name].inertial is None:
             raise UnknownNameError('link with an inertial', name, [
                 link.name for link in description.links if link.inertial is not None])
-        _change_link(elements['link', name], links[name].inertial, changes, name)
+        _change_link(elements['link', name], links[name].inertial,
+                     changed_links.section(name, _LINK_KEYS))
     model = build_model(description)
     for body, joint in enumerate(model.body_joints):
         friction = model.link_friction[body] + model.motor_friction[body]
-        _change_joint(elements['joint', joint], {
+        _change_joint(elements['joint', joint], Section({
             'damping': float(friction[0]), 'friction': float(friction[1]),
-            'armature': float(model.armature[body])}, joint)
+            'armature': float(model.armature[body])}, f'joint {joint}'))
     joints = {joint.name for joint in description.joints}
-    for name, changes in content.get('joints', {}).items():
+    for name in changed_joints:
         if name not in joints:
-            raise UnknownNameError('joint', name, joints)
-        _change_joint(elements['joint', name], changes, name)
+            raise UnknownNameError(f'joint in {changed_joints.where}', name, joints)
+        _change_joint(elements['joint', name], changed_joints.section(name, _JOINT_KEYS))
     return etree.tostring(root, encoding='unicode')
 
 
-def _content(truth: Mapping[str, Any] | str | Path | None) -> Mapping[str, Any]:
-    if truth is None:
-        return {}
-    if isinstance(truth, Mapping):
-        content: Any = truth
-    else:
-        try:
-            content = yaml.safe_load(Path(truth).read_text(encoding='utf-8')) or {}
-        except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-            raise DescriptionError(f'cannot be read: {error}', element=str(truth),
-                                   valid="a YAML file with 'links' and 'joints'") from None
-    if not isinstance(content, Mapping):
-        raise DescriptionError('is not a mapping', element='truth',
-                               valid="a mapping with 'links' and 'joints'")
-    for key, value in content.items():
-        if key not in ('links', 'joints') or not isinstance(value, Mapping):
-            raise UnknownNameError('key of the truth', key, ('links', 'joints'))
-    return content
-
-
-def _change_link(element: etree._Element, inertial: Inertial | None, changes: Any,
-                 name: str) -> None:
+def _change_link(element: etree._Element, inertial: Inertial | None, changes: Section) -> None:
     assert inertial is not None
-    _check_keys(changes, _LINK_KEYS, f'link {name}')
-    mass = inertial.mass * _positive(changes.get('mass', 1.0), f'mass factor of {name}')
-    shift = np.asarray(changes.get('com', (0, 0, 0)), np.float64)
-    if shift.shape != (3,) or not np.isfinite(shift).all():
-        raise ShapeError(f'com of {name}', str(changes.get('com')), 'three finite numbers, m')
-    factor = _positive(changes.get('inertia', changes.get('mass', 1.0)),
-                       f'inertia factor of {name}')
-    tensor = inertial.inertia * factor
+    factor = changes.number('mass', 1.0, above=0)
+    shift = changes.array('com', (3,)) if 'com' in changes else np.zeros(3)
+    tensor = inertial.inertia * changes.number('inertia', factor, above=0)
     if not is_inertia(tensor):
-        raise ValueRangeError(f'inertia of {name}', tensor.tolist(), 'one that a body can have')
+        raise ValueRangeError(f'{changes.where}: inertia', tensor.tolist(),
+                              'the inertia tensor of a rigid body')
     old = element.find('inertial')
-    element.replace(old, inertial_element(Inertial(mass, inertial.com + shift, tensor)))
+    element.replace(old, inertial_element(Inertial(inertial.mass * factor, inertial.com + shift,
+                                                   tensor)))
 
 
-def _change_joint(element: etree._Element, changes: Any, name: str) -> None:
-    _check_keys(changes, _JOINT_KEYS, f'joint {name}')
+def _change_joint(element: etree._Element, changes: Section) -> None:
     dynamics = element.find('dynamics')
     if dynamics is None:
         dynamics = etree.SubElement(element, 'dynamics')
-    for key, value in changes.items():
-        dynamics.set(key, repr(_positive(value, f'{key} of {name}', zero=True)))
-
-
-def _check_keys(changes: Any, keys: tuple[str, ...], where: str) -> None:
-    if not isinstance(changes, Mapping):
-        raise DescriptionError('is not a mapping', element=where, valid=', '.join(keys))
     for key in changes:
-        if key not in keys:
-            raise UnknownNameError(f'key of {where}', key, keys)
-
-
-def _positive(value: Any, what: str, zero: bool = False) -> float:
-    good = isinstance(value, (int, float)) and not isinstance(value, bool) and np.isfinite(value)
-    if not good or value < 0 or (value == 0 and not zero):
-        raise ValueRangeError(what, value, 'a number >= 0' if zero else 'a number > 0')
-    return float(value)
+        dynamics.set(key, repr(changes.number(key, least=0)))

@@ -1,0 +1,87 @@
+"""Exports every robot of example-robot-data as C and compares it with rd.Dynamics.
+
+Prints the largest relative error of each function over all robots, for a few random states of
+each, and the names of the robots that cannot be loaded.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+import robodyn_ros as rd
+from robodyn_ros.description.examples import example_robots
+
+sys.path.insert(0, str(Path(__file__).parent.parent / 'test'))
+from exports import Case, Library  # noqa: E402  the tests' own way to compile and to call
+
+STATES = 5
+AS_TORQUE = 'forward_dynamics, error as torque'
+
+
+def errors_of(path: Path, folder: Path, flags: list[str]) -> dict[str, float]:
+    """Export, compile and call one robot; return each function's error."""
+    case = Case(rd.load_model(path))
+    case.export(folder)
+    library_path = folder / 'arm.so'
+    subprocess.run(['gcc', '-std=c99', *flags, '-shared', '-fPIC', folder / 'arm.c', '-lm', '-o',
+                    library_path], check=True)
+    library, rng, n = Library(library_path, case), np.random.default_rng(3), case.model.n
+    found = dict.fromkeys(library.functions, 0.0)
+    for _ in range(STATES):
+        given = {name: rng.uniform(-2, 2, n) for name in ('q', 'qd', 'qdd', 'tau')}
+        dynamics = case.dynamics()
+        given['tau'] = given['tau'] + dynamics.inverse_dynamics(
+            given['q'], given['qd'], given['qdd'])
+        torque = np.abs(given['tau']).max()
+        for function in library.functions.values():
+            arguments = [given[name] for name, _ in function.arguments]
+            expected = function.reference(*arguments)
+            scale = np.abs(expected).max()
+            if function.name in ('gravity', 'coriolis', 'friction'):  # parts of one sum
+                scale = max(scale, torque)
+            difference = library.call(function.name, *arguments) - expected
+            found[function.name] = max(found[function.name], np.abs(difference).max() / scale)
+            if function.name == 'forward_dynamics':  # what the mass matrix's condition adds
+                lacking = np.abs(dynamics.mass_matrix(given['q']) @ difference).max() / torque
+                found[AS_TORQUE] = max(found.get(AS_TORQUE, 0.0), lacking)
+    return found
+
+
+def main() -> None:
+    """Go through all robots."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument('--flags', default='-O1', help="gcc's (default: -O1)")
+    parser.add_argument('names', nargs='*', help='file names; default: all')
+    options = parser.parse_args()
+    paths = sorted(path for path in example_robots().rglob('*.urdf')
+                   if not options.names or path.name in options.names)
+    worst: dict[str, tuple[float, str]] = {}
+    count = 0
+    for path in paths:
+        folder = Path(tempfile.mkdtemp())
+        try:
+            found = errors_of(path, folder, options.flags.split())
+        except rd.RobodynError as error:
+            print(f'{path.name}: not exported: {str(error)[:120]}', flush=True)
+            continue
+        finally:
+            shutil.rmtree(folder)
+        count += 1
+        print(f'{path.name}: {max(found.values()):.2g}', flush=True)
+        for name, error in found.items():
+            if error > worst.get(name, (-1.0, ''))[0]:
+                worst[name] = (error, path.name)
+    print(f'\n{count} of {len(paths)} robots')
+    for name, (error, robot) in worst.items():
+        print(f'  {name:34} {error:9.2g}  ({robot})')
+
+
+if __name__ == '__main__':
+    main()

@@ -1,0 +1,70 @@
+"""`robodyn calibrate`: sends a goal to a running identification server and shows its progress."""
+
+from __future__ import annotations
+
+import argparse
+
+from robodyn_ros.commands.options import add_choice, add_kind
+from robodyn_ros.errors import RobodynError
+from robodyn_ros.model.kinds import FRICTION_NAMES, KIND_NAMES
+from robodyn_ros.packages import explained
+
+# fields of the action's goal that are taken as they are; 0 means the server's own value
+NUMBERS = {
+    'search_time': ('SECONDS', 'time to search for an excitation'),
+    'period': ('SECONDS', 'period of the excitation'),
+    'speed': ('FRACTION', 'fraction of the velocity limits that is used'),
+    'torque_margin': ('FRACTION', 'fraction of the torque limits that is kept in reserve'),
+    'validation_fraction': ('FRACTION', 'fraction of the data that is kept for the validation'),
+    'slow': ('SPEED', 'samples below this speed are left out, rad/s or m/s'),
+    'guard': ('SECONDS', 'samples this close to a slow one are left out as well'),
+}
+WORDS = {
+    'name': 'name of the run (default: the time of day)',
+    'excitation': "YAML file in the server's root folder with the motion to play",
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    source = parser.add_mutually_exclusive_group()
+    source.add_argument('--record', type=float, metavar='SECONDS',
+                        help='record a motion that another program commands, instead of playing '
+                        'an excitation')
+    source.add_argument('--logs', nargs='+', default=[], metavar='LOG',
+                        help="identify from logs in the server's root folder")
+    for name, meaning in WORDS.items():
+        parser.add_argument(_option(name), default='', metavar=name.upper(), help=meaning)
+    add_kind(parser, KIND_NAMES)
+    add_choice(parser, '--friction', 'MODEL', 'friction model', FRICTION_NAMES, 'auto')
+    for name, (unit, meaning) in NUMBERS.items():
+        parser.add_argument(_option(name), type=float, default=0.0, metavar=unit, help=meaning)
+    parser.add_argument('--apply', action='store_true',
+                        help='send the model to the running nodes if the validation is good')
+    parser.add_argument('--force', action='store_true',
+                        help='send the model to the running nodes whatever the validation says')
+    parser.add_argument('--action', default='identification/identify', metavar='NAME',
+                        help='name of the action (default: identification/identify)')
+
+
+def run(options: argparse.Namespace) -> int:
+    """Send the goal and follow it; Ctrl-C cancels it."""
+    try:
+        from robodyn_interfaces.action import IdentifyDynamics
+        from robodyn_ros.nodes.calibrate import calibrate
+    except ImportError as error:
+        if isinstance(explained(error), RobodynError):
+            raise explained(error) from None
+        raise RobodynError(
+            f'calibrate needs ROS 2 ({error}); source a distribution') from None
+    goal = IdentifyDynamics.Goal()
+    for name in (*WORDS, *NUMBERS, 'kind', 'friction', 'logs', 'apply', 'force'):
+        setattr(goal, name, getattr(options, name))
+    goal.source = goal.USE_LOGS if options.logs else goal.EXCITE
+    if options.record is not None:
+        goal.source, goal.duration = goal.RECORD, options.record
+    return int(calibrate(goal, options.action))
+
+
+def _option(name: str) -> str:
+    return f'--{name.replace("_", "-")}'

@@ -1,0 +1,76 @@
+"""`robodyn export`: writes a robot's equations of motion as plain C, or values for such code."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from robodyn_ros.commands.options import add_loops, add_robot, robot_of
+from robodyn_ros.commands.output import add_force, refuse_existing, write_text
+from robodyn_ros.description.yaml import read_yaml
+from robodyn_ros.errors import RobodynError
+from robodyn_ros.export import export_c, values_text
+from robodyn_ros.export.functions import DEFAULT_TERMS, LINK_TERMS, TERMS
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    add = parser.add_argument
+    add_robot(parser)
+    add_loops(parser)
+    add('-o', '--output', type=Path, required=True, metavar='PATH',
+        help='folder for the code; with --values, the file')
+    add_force(parser)
+    add('--terms', type=lambda text: text.split(','), default=list(DEFAULT_TERMS),
+        metavar='TERM,TERM',
+        help=f'what is exported: {", ".join((*TERMS, *(f"{kind}:LINK" for kind in LINK_TERMS)))} '
+        f'(default: {",".join(DEFAULT_TERMS)})')
+    add('--prefix', metavar='NAME', help="what all names begin with (default: the robot's name)")
+    add('--single', action='store_true', help='32-bit numbers instead of 64-bit ones')
+    add('--own-sincos', action='store_true',
+        help="polynomials for sine and cosine instead of the C library's functions: faster, and "
+        'the same on every machine')
+    add('--parametric', action='store_true',
+        help='make the dynamic parameters an argument of the functions, so that values can be '
+        'exchanged and payloads added while the program runs')
+    add('--friction-width', type=float, default=0.0, metavar='SPEED',
+        help='the sign of the speed in Coulomb friction becomes s / sqrt(s^2 + width^2), rad/s or '
+        'm/s (default: 0, the sign itself)')
+    add('--values', action='store_true',
+        help='write the parameter values of the robot for code that was exported with '
+        '--parametric, instead of code')
+
+
+def run(options: argparse.Namespace) -> int:
+    """Write the files and name them."""
+    refuse_existing(options, options.output)
+    model, origin = robot_of(options), origin_of(options.urdf)
+    if options.values:
+        write_text(options.output, values_text(model, origin))
+        print(f'{options.output}: {len(model.standard_parameters)} parameter values')
+        return 0
+    files = export_c(model, options.output, terms=options.terms, prefix=options.prefix,
+                     single=options.single, own_sincos=options.own_sincos,
+                     parametric=options.parametric, loops=options.loops,
+                     friction_width=options.friction_width, origin=origin)
+    print(f'Written to {options.output}:')
+    for path in files:
+        print(f'  {path.name}')
+    return 0
+
+
+def origin_of(urdf: Path) -> str:
+    """Return the run that a URDF was identified in; empty for other URDFs.
+
+    `robodyn identify` marks its URDF, and writes parameters.yaml with its logs beside it.
+    """
+    try:
+        if 'identified by robodyn' not in urdf.read_text(encoding='utf-8', errors='replace'):
+            return ''
+        content = read_yaml(urdf.parent / 'parameters.yaml')
+        logs = ', '.join(f'{log["source"]} (SHA-256 {log["sha256"][:16]}...)'
+                         for log in content['provenance']['logs'])
+        verdict = content.get('validation', {}).get('verdict', 'none')
+    except (OSError, RobodynError, KeyError, TypeError, AttributeError):
+        return 'identified by robodyn; parameters.yaml of the run was not found beside the URDF'
+    return f'identified by robodyn from {logs}; verdict of the validation: {verdict}'

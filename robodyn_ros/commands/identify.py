@@ -1,0 +1,115 @@
+"""`robodyn identify`: estimates a robot's parameters from logs, validates and writes them."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import sys
+import textwrap
+from collections.abc import Sequence
+from pathlib import Path
+
+from robodyn_ros.commands.options import add_choice, add_kind, add_loops, add_motors
+from robodyn_ros.commands.output import add_force, progress_bar, refuse_existing
+from robodyn_ros.dynamics import RobotDynamics, dynamics_of
+from robodyn_ros.errors import ValueRangeError
+from robodyn_ros.experiment.results import PHASES, Outcome, identify_and_write, split_logs
+from robodyn_ros.identification import FilterSettings, Log, Settings, read_log
+from robodyn_ros.model import Model, load_model
+from robodyn_ros.model.kinds import FRICTION_NAMES, KIND_NAMES, METHODS
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    add = parser.add_argument
+    add('logs', nargs='+', type=Path, metavar='LOG',
+        help='bag (folder, .db3, .mcap), .csv or .npz file')
+    add('--urdf', type=Path, required=True, metavar='FILE',
+        help='URDF or xacro file of the robot')
+    add_motors(parser)
+    add_loops(parser)
+    add('-o', '--output', type=Path, default=Path('identified'), metavar='FOLDER',
+        help='folder for the results (default: identified)')
+    add_force(parser)
+    add('--validate', nargs='+', type=Path, default=[], metavar='LOG',
+        help='logs of other motions, used for the validation only')
+    add('--fit-fraction', type=float, default=0.7, metavar='FRACTION',
+        help='without --validate: the first part of each log that is used for the fit; the rest '
+        'is kept for the validation (default: 0.7)')
+    add('--format', type=Path, metavar='FILE', help='YAML file that describes the logs')
+    add_kind(parser, KIND_NAMES)
+    add_choice(parser, '--friction', 'MODEL', 'friction model', FRICTION_NAMES, 'auto')
+    add_choice(parser, '--method', 'METHOD', 'kind of the least squares', METHODS, 'weighted')
+    add('--cutoff', type=float, metavar='HZ',
+        help='cut-off frequency of the filter of positions (default: from the motion)')
+    add('--decimation', type=float, metavar='HZ',
+        help='cut-off frequency of the parallel filter; 0 switches it off')
+    add('--slow', type=float, nargs='+', metavar='SPEED',
+        help='samples below this speed are left out, rad/s or m/s; one number for all joints, or '
+        'one for each')
+    add('--guard', type=float, metavar='SECONDS',
+        help='samples this close to a slow one are left out as well (default: as far as the '
+        'parallel filter reaches)')
+    add('--period', type=float, metavar='SECONDS',
+        help='period of a periodic motion: its periods are averaged')
+    add('--joints', nargs='+', metavar='JOINT',
+        help='estimate the parameters of these joints only; the others keep their nominal values')
+    add('--torques-of', nargs='+', metavar='JOINT',
+        help='joints whose measured torques are used (default: all)')
+
+
+def run(options: argparse.Namespace) -> int:
+    """Identify, validate and write; return 1 if the verdict is bad."""
+    refuse_existing(options, options.output)
+    model = load_model(options.urdf, motors=options.motors)
+    robot = dynamics_of(model, options.loops)
+    settings = Settings(
+        kind=options.kind, friction=options.friction, method=options.method,
+        filter=FilterSettings(cutoff=options.cutoff), decimation=options.decimation,
+        slow=_slow(options, model), guard=options.guard, joints=options.joints,
+        torques_of=options.torques_of)
+    fit, validation = _read_logs(options, robot)
+    with progress_bar() as bar:
+        task = bar.add_task('', total=len(PHASES))
+        outcome = identify_and_write(
+            robot, fit, validation, settings, options.output,
+            command=shlex.join(['robodyn', *sys.argv[1:]]),
+            progress=lambda phase: bar.update(task, description=phase,
+                                              completed=PHASES.index(phase)))
+    _print(outcome, validation, options.output)
+    return int(outcome.validation.verdict == 'bad')
+
+
+def _slow(options: argparse.Namespace, model: Model) -> float | list[float] | None:
+    if options.slow is None or len(options.slow) == model.n:
+        return options.slow
+    if len(options.slow) == 1:
+        return float(options.slow[0])
+    raise ValueRangeError('--slow', options.slow, f'one number, or {model.n}')
+
+
+def _read_logs(options: argparse.Namespace, robot: RobotDynamics) -> tuple[list[Log], list[Log]]:
+    """Return the logs for the fit and those for the validation."""
+    def read(paths: Sequence[Path]) -> list[Log]:
+        logs = [read_log(path, robot, options.format) for path in paths]
+        for log in logs:
+            log.period = options.period
+        return logs
+
+    logs = read(options.logs)
+    if options.validate:
+        return logs, read(options.validate)
+    return split_logs(logs, options.fit_fraction)
+
+
+def _print(outcome: Outcome, validation: Sequence[Log], folder: Path) -> None:
+    for note in outcome.result.notes:
+        print(textwrap.fill(note, 80, subsequent_indent='  '))
+    print(outcome.result.to_text())
+    print(f'\nValidation on {", ".join(log.source for log in validation)}:')
+    print(outcome.validation.to_text())
+    print(f'  with physically consistent parameters: {outcome.consistent.total:.2%} '
+          f'({outcome.consistent.total_filtered:.2%} filtered)')
+    print(f'\nWritten to {folder}:')
+    for path in outcome.files:
+        print(f'  {path.name}')

@@ -1,0 +1,83 @@
+"""Arguments that several commands share, and what is read from them."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from robodyn_ros.errors import UnknownNameError
+from robodyn_ros.model import Model, load_model
+
+
+def add_robot(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments that name a robot: its file, xacro arguments, motor data."""
+    parser.add_argument('urdf', type=Path, help='URDF or xacro file')
+    parser.add_argument('xacro', nargs='*', metavar='name:=value',
+                        help='arguments of a xacro file')
+    parser.add_argument('--trust', action='store_true', help='xacro files can run code: do not '
+                        'confine the expansion of this one')
+    add_motors(parser)
+
+
+def add_motors(parser: argparse.ArgumentParser) -> None:
+    """Add the option for motor data."""
+    parser.add_argument('--motors', type=Path, metavar='FILE', help='YAML file with motor data')
+
+
+def add_loops(parser: argparse.ArgumentParser) -> None:
+    """Add the option for closed loops."""
+    parser.add_argument('--loops', type=Path, metavar='FILE',
+                        help='YAML file that describes the closed loops of the robot')
+
+
+def add_choice(parser: argparse.ArgumentParser, option: str, metavar: str, meaning: str,
+               choices: Sequence[str], default: str) -> None:
+    """Add an option with a word from a list, which its help names."""
+    parser.add_argument(option, metavar=metavar, choices=choices, default=default,
+                        help=f'{meaning}: {", ".join(choices)} (default: {default})')
+
+
+def add_kind(parser: argparse.ArgumentParser, kinds: Sequence[str]) -> None:
+    """Add the option for the kind of the linear model."""
+    add_choice(parser, '--kind', 'KIND', 'kind of the linear model', kinds, 'lumped')
+
+
+def xacro_arguments(options: argparse.Namespace) -> dict[str, str]:
+    """Return the xacro arguments as ``name: value``."""
+    return {name: value for name, value in _split(options.xacro, 'argument', 'name:=value')}
+
+
+def robot_of(options: argparse.Namespace, **choices: Any) -> Model:
+    """Load the robot that the arguments of `add_robot` name."""
+    return load_model(options.urdf, motors=options.motors,
+                      xacro_arguments=xacro_arguments(options), trust_xacro=options.trust,
+                      **choices)
+
+
+def numbers_of(entries: Sequence[str], option: str) -> dict[str, float]:
+    """Return ``joint: number`` of entries that read ``joint:=number``.
+
+    Raises
+    ------
+    UnknownNameError
+        An entry is not of this form.
+    """
+    pairs = {}
+    for name, value in _split(entries, option, 'joint:=number'):
+        try:
+            pairs[name] = float(value)
+        except ValueError:
+            raise UnknownNameError(option, f'{name}:={value}', ['joint:=number']) from None
+    return pairs
+
+
+def _split(entries: Sequence[str], what: str, form: str) -> list[tuple[str, str]]:
+    pairs = []
+    for entry in entries:
+        name, separator, value = entry.partition(':=')
+        if not separator:
+            raise UnknownNameError(what, entry, [form])
+        pairs.append((name, value))
+    return pairs

@@ -1,0 +1,289 @@
+"""`Player`: takes references, plays one against a clock, and supervises how it is followed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from robodyn_ros.control.reference import Reference
+from robodyn_ros.control.reference_checks import (
+    check_limits,
+    check_start,
+    check_torque,
+    efforts,
+)
+from robodyn_ros.control.tuning import Tolerances, Tuning, tolerances_of, tuning_of
+from robodyn_ros.dynamics import RobotDynamics
+from robodyn_ros.errors import RobodynError
+from robodyn_ros.spatial import Array
+
+SAME = 1e-3, 1e-2  # rad or m, and per second: within which a reference continues another
+
+
+class ReferenceRefused(RobodynError):
+    """A reference that is not played; the message says why, and what would be valid.
+
+    Attributes
+    ----------
+    kind : str
+        ``reference_refused`` or ``reference_stale``, for counting.
+    """
+
+    def __init__(self, text: str, kind: str = 'reference_refused'):
+        self.kind = kind
+        super().__init__(text)
+
+
+@dataclass(frozen=True, eq=False)
+class Law:
+    """What a controller acts by: replaced as a whole.
+
+    Attributes
+    ----------
+    dynamics : RobotDynamics
+        The robot's dynamics.
+    tuning : Tuning or None
+        How the loop is closed; None: it is open.
+    tolerances : Tolerances
+        When references end, and how far the robot may be from them.
+    """
+
+    dynamics: RobotDynamics
+    tuning: Tuning | None
+    tolerances: Tolerances
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any], dynamics: RobotDynamics) -> Law:
+        """Make a law of named values.
+
+        Raises
+        ------
+        RobodynError
+            Names the value at fault.
+        """
+        return cls(dynamics, tuning_of(values, dynamics),
+                   tolerances_of(values, dynamics.joints.n))
+
+
+@dataclass(frozen=True, eq=False)
+class Playing:
+    """A reference that is played.
+
+    Attributes
+    ----------
+    reference : Reference
+        The motion.
+    start : int
+        When it begins, ns; 0: with the next state.
+    begun : bool
+        Whether it has begun and the robot was near its start.
+    judged : bool
+        Whether the robot was near its end in time.
+    token : object
+        The same for references that continue one another without a change of motion.
+    """
+
+    reference: Reference
+    start: int
+    begun: bool = False
+    judged: bool = False
+    token: object = field(default_factory=object)
+
+    def lifetime(self, tolerances: Tolerances) -> int:
+        """Return how long the reference is played, ns from its start.
+
+        It ends with its last point. One that ends at rest is held for ``hold`` seconds more; a
+        single point (a stream of setpoints) is valid for ``setpoint_timeout`` seconds.
+        """
+        extra = 0.0
+        if len(self.reference.times) == 1:
+            extra = tolerances.setpoint_timeout
+        elif self.reference.ends_at_rest:
+            extra = max(tolerances.hold, tolerances.goal_time if self._has_goal(tolerances)
+                        else 0.0)
+        return int((self.reference.duration + extra) * 1e9)
+
+    @staticmethod
+    def _has_goal(tolerances: Tolerances) -> bool:
+        return bool(np.isfinite(tolerances.goal).any())
+
+
+class Player:
+    """Plays one reference after another.
+
+    Parameters
+    ----------
+    warn : callable
+        Called as ``warn(kind, text)`` with what the user should know; the kind is for counting.
+    """
+
+    def __init__(self, warn: Callable[[str, str], None]):
+        self._warn = warn
+        self.playing: Playing | None = None
+
+    def drop(self, why: str, kind: str = 'reference_dropped') -> None:
+        """End the playing of the reference, if one is played."""
+        if self.playing is not None:
+            self.playing = None
+            self._warn(kind, f'the reference is dropped: {why}')
+
+    def play(self, playing: Playing, clock: int) -> None:
+        """Play a reference that was checked; it replaces the one that is played.
+
+        A long motion may come in overlapping pieces with one stamp, of which each continues the
+        one before: then nothing begins anew.
+
+        Parameters
+        ----------
+        playing : Playing
+            What `check` returned.
+        clock : int
+            Time now, ns, on the clock of its start.
+        """
+        before = self.playing
+        if before is not None and before.start == playing.start != 0 and clock >= before.start:
+            time = (clock - before.start) * 1e-9
+            apart = [np.abs(old - new).max() for old, new in zip(
+                before.reference.sample(time), playing.reference.sample(time), strict=True)]
+            if apart[0] <= SAME[0] and apart[1] <= SAME[1]:
+                playing = replace(playing, begun=before.begun, token=before.token)
+        self.playing = playing
+
+    @staticmethod
+    def check(law: Law, reference: Reference, stamp: int, clock: int,
+              q: Array | None) -> tuple[Playing, Array, Array]:
+        """Check whether a reference can be played; this may take some milliseconds.
+
+        Parameters
+        ----------
+        law : Law
+            What it is played by.
+        reference : Reference
+            The motion.
+        stamp : int
+            When it begins, ns; 0: now.
+        clock : int
+            Time now, ns, on the same clock.
+        q : ndarray, shape (n,), optional
+            Measured positions, rad or m; None in the open loop, where the robot's limits of
+            position and velocity are not checked.
+
+        Returns
+        -------
+        playing : Playing
+            What `playing` is to be set to.
+        tau : ndarray, shape (k, n)
+            Torques at the points, N m or N, within the effort limits.
+        saturated : ndarray of bool, shape (n,)
+            Joints whose torque was limited.
+
+        Raises
+        ------
+        ReferenceRefused
+            It is over, far from the robot, or beyond its limits.
+        """
+        joints = law.dynamics.joints
+        try:
+            tau, saturated = efforts(reference, law.dynamics)
+            if q is not None:
+                check_limits(reference, joints)
+        except RobodynError as error:
+            raise ReferenceRefused(str(error)) from None
+        start = stamp or (0 if q is not None else clock)
+        playing = Playing(reference, start)
+        if start and clock > start + playing.lifetime(law.tolerances):
+            late = (clock - start) * 1e-9 - reference.duration
+            raise ReferenceRefused(f'it ended {late:.3f} s ago; valid: a stamp of 0 (now) or one '
+                                   'that is not over', 'reference_stale')
+        if q is not None:
+            try:
+                check_start(reference, max(clock - (start or clock), 0) * 1e-9, q,
+                            law.tolerances.start, joints)
+                check_torque(reference, law.dynamics)
+            except RobodynError as error:
+                raise ReferenceRefused(str(error)) from None
+        return playing, tau, saturated
+
+    def sample(self, law: Law, now: int) -> tuple[Array, Array, Array] | None:
+        """Return q, qd and qdd of the reference at a time (ns); None where there is none."""
+        time = self._time(law, now)
+        playing = self.playing
+        return None if time is None or playing is None else playing.reference.sample(time)
+
+    def sample_measured(self, law: Law, now: int, q: Array, new: bool) -> Any:
+        """Return the reference at a time where the robot is measured, or None.
+
+        A reference is dropped where the robot is too far from it: at its begin
+        (``start_tolerance``), on its way (``path_tolerance``), or at its end
+        (``goal_tolerance``).
+
+        Parameters
+        ----------
+        law : Law
+            What it is played by.
+        now : int
+            The time, ns.
+        q : ndarray, shape (n,)
+            Measured positions, rad or m.
+        new : bool
+            Whether they were measured at that time.
+
+        Returns
+        -------
+        tuple of ndarray, shape (n,), or None
+            q, qd, qdd; for an elastic arm two derivatives more.
+        """
+        if self.playing is not None and not self.playing.start:
+            self.playing = replace(self.playing, start=now)
+        time = self._time(law, now)
+        if time is None or self.playing is None:
+            return None
+        flexible = law.tuning is not None and law.tuning.flexible is not None
+        reference = self.playing.reference
+        sample = reference.derivatives(time) if flexible else reference.sample(time)
+        if new and not self._follows(law, time, q, sample[0]):
+            return None
+        return sample
+
+    def _time(self, law: Law, now: int) -> float | None:
+        """Return the time since the start of the reference (s), None before and after it."""
+        playing = self.playing
+        if playing is None or now < playing.start:
+            return None
+        if now > playing.start + playing.lifetime(law.tolerances):
+            self.playing = None
+            return None
+        return (now - playing.start) * 1e-9
+
+    def _follows(self, law: Law, time: float, q: Array, wanted: Array) -> bool:
+        """Check the measured positions against the reference; drop it if they are too far off."""
+        playing, tolerances = self.playing, law.tolerances
+        if playing is None:
+            return False
+        if not playing.begun:
+            try:
+                check_start(playing.reference, time, q, tolerances.start, law.dynamics.joints)
+            except RobodynError as error:
+                self.drop(str(error), 'reference_refused')
+                return False
+            playing = self.playing = replace(playing, begun=True)
+        away = np.abs(wanted - q)
+        if (away > tolerances.path).any():
+            self._drop_beyond('path_tolerance', away, tolerances.path, law)
+            return False
+        late = time - playing.reference.duration
+        if late >= 0 and not playing.judged and len(playing.reference.times) > 1:
+            if (away <= tolerances.goal).all():
+                self.playing = replace(playing, judged=True)
+            elif late >= tolerances.goal_time:
+                self._drop_beyond('goal_tolerance', away, tolerances.goal, law)
+                return False
+        return True
+
+    def _drop_beyond(self, name: str, away: Array, tolerance: Array, law: Law) -> None:
+        joint = int(np.argmax(away / tolerance))
+        self.drop(f'joint {law.dynamics.joints.joint_names[joint]!r} is {away[joint]:.3g} from '
+                  f'it; valid: at most {name}, {tolerance[joint]:g}', name)

@@ -1,0 +1,121 @@
+"""Checks that a robot can follow a reference: limits along the whole motion, and its start."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from robodyn_ros.control.reference import Reference, saturate
+from robodyn_ros.dynamics import RobotDynamics
+from robodyn_ros.errors import ValueRangeError
+from robodyn_ros.model import Joints
+from robodyn_ros.spatial import Array
+
+SLACK = 1e-6  # rad or m, and per second: rounding of what was planned at a limit
+MOST_SAMPLES = 10_000  # of a motion, at which its torques are computed
+AT_ONCE = 200  # samples in one call: other threads wait for no more than that
+
+
+def check_limits(reference: Reference, joints: Joints) -> None:
+    """Check positions and velocities along the whole motion, between the points as well.
+
+    Raises
+    ------
+    ValueRangeError
+        Names the joint, the time and the limit.
+    """
+    for order, (what, lower, upper) in enumerate((
+            ('position', joints.lower, joints.upper),
+            ('velocity', -joints.velocity_limit, joints.velocity_limit))):
+        excess = reference.excess(order, lower - SLACK, upper + SLACK)
+        if excess is not None:
+            joint = excess.joint
+            raise ValueRangeError(
+                f'{what} of joint {joints.joint_names[joint]!r} at {excess.time:.3f} s',
+                f'{excess.value:.4g}', f'{lower[joint]:.4g} to {upper[joint]:.4g}')
+
+
+def check_start(reference: Reference, time: float, q: Array, tolerance: float,
+                joints: Joints) -> None:
+    """Check that a motion is near the robot at a time.
+
+    Parameters
+    ----------
+    reference : Reference
+        The motion.
+    time : float
+        s from its start.
+    q : ndarray, shape (n,)
+        Measured positions, rad or m.
+    tolerance : float
+        Largest distance of a joint, rad or m.
+    joints : Joints
+        The joints, for their names.
+
+    Raises
+    ------
+    ValueRangeError
+        A joint is further away.
+    """
+    away = np.abs(reference.sample(time)[0] - q)
+    joint = int(np.argmax(away))
+    if not away[joint] <= tolerance:
+        raise ValueRangeError(
+            f'start of joint {joints.joint_names[joint]!r}',
+            f'{away[joint]:.3g} from its measured position',
+            f'at most start_tolerance, {tolerance:g}')
+
+
+def check_torque(reference: Reference, dynamics: RobotDynamics) -> None:
+    """Check that the torques along the whole motion stay within the effort limits.
+
+    Raises
+    ------
+    ValueRangeError
+        Names the joint, the time and the limit; or the torques are not finite.
+    """
+    limit, names = dynamics.joints.effort_limit, dynamics.joints.joint_names
+    times, *motion = reference.dense(MOST_SAMPLES)
+    for first in range(0, len(times), AT_ONCE):
+        tau = torques(dynamics, *(part[first:first + AT_ONCE] for part in motion))
+        over = np.abs(tau) > limit
+        if over.any():
+            sample, joint = np.argwhere(over)[0]
+            raise ValueRangeError(
+                f'torque of joint {names[joint]!r} at {times[first + sample]:.3f} s',
+                f'{tau[sample, joint]:.4g}',
+                f'at most its effort limit, {limit[joint]:.4g}; a slower motion needs less')
+
+
+def torques(dynamics: RobotDynamics, q: Array, qd: Array, qdd: Array) -> Array:
+    """Return the generalised forces of a motion, shape (N, n), N m or N.
+
+    Raises
+    ------
+    ValueRangeError
+        They are not finite.
+    """
+    tau = dynamics.inverse_dynamics(q, qd, qdd)
+    if not np.isfinite(tau).all():
+        raise ValueRangeError('torque of the reference', 'not finite', 'a moderate motion')
+    return tau
+
+
+def efforts(reference: Reference, dynamics: RobotDynamics) -> tuple[Array, Array]:
+    """Return the limited generalised forces at the points of a motion.
+
+    Returns
+    -------
+    tau : ndarray, shape (k, n)
+        N m or N, within the effort limits.
+    saturated : ndarray of bool, shape (n,)
+        Joints whose forces were limited at some point.
+
+    Raises
+    ------
+    ValueRangeError
+        The forces are not finite.
+    """
+    parts = [torques(dynamics, *(part[first:first + AT_ONCE] for part in (
+        reference.q, reference.qd, reference.qdd)))
+        for first in range(0, len(reference.times), AT_ONCE)]
+    return saturate(np.concatenate(parts), dynamics.joints.effort_limit)

@@ -1,0 +1,1 @@
+"""Robot descriptions: text of any source in, a frozen `RobotDescription` out."""

@@ -1,0 +1,224 @@
+"""A robot description as frozen data in SI units: links, joints, inertials and motors.
+
+``urdf.py`` and ``denavit_hartenberg.py`` make a `RobotDescription`; ``robodyn_ros.model`` builds
+a `Model` from it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from robodyn_ros.spatial import Array, Inertial
+
+MOVING_TYPES = ('revolute', 'continuous', 'prismatic')
+JOINT_TYPES = (*MOVING_TYPES, 'fixed')
+
+
+@dataclass(frozen=True)
+class Shape:
+    """One piece of a link's geometry.
+
+    Attributes
+    ----------
+    kind : str
+        ``box``, ``sphere``, ``cylinder``, ``capsule`` or ``mesh``.
+    size : tuple of float
+        m: a box's edges; a sphere's radius; radius and length of a cylinder (along z) and of a
+        capsule (the length without its caps). A mesh's scale factors.
+    translation, rotation : ndarray, shape (3,), (3, 3)
+        The shape's frame in the link frame.
+    file : str
+        Where a mesh is, as the description names it.
+    """
+
+    kind: str
+    size: tuple[float, ...]
+    translation: Array
+    rotation: Array
+    file: str = ''
+
+
+@dataclass(frozen=True)
+class Link:
+    """A rigid body; ``inertial`` is None where the description has none."""
+
+    name: str
+    inertial: Inertial | None = None
+    line: int | None = None
+    collision: tuple[Shape, ...] = ()
+    visual: tuple[Shape, ...] = ()
+
+
+@dataclass(frozen=True)
+class Mimic:
+    """q = multiplier * q[joint] + offset."""
+
+    joint: str
+    multiplier: float = 1.0
+    offset: float = 0.0
+
+
+@dataclass(frozen=True)
+class Joint:
+    """A joint between two links.
+
+    Attributes
+    ----------
+    translation : ndarray, shape (3,)
+        Origin of the joint frame in the parent link frame, m.
+    rotation : ndarray, shape (3, 3)
+        Rotation from the joint frame at q = 0 to the parent link frame.
+    axis : ndarray, shape (3,)
+        Unit vector in the joint frame.
+    lower, upper : float
+        Position limits, rad or m; -inf and inf where there are none.
+    velocity, effort : float
+        Limits of velocity (rad/s or m/s) and effort (N m or N); inf where there are none.
+    damping, friction : float
+        Link-side viscous and Coulomb friction, N m s/rad (N s/m) and N m (N).
+    """
+
+    name: str
+    type: str
+    parent: str
+    child: str
+    translation: Array
+    rotation: Array
+    axis: Array
+    lower: float = -np.inf
+    upper: float = np.inf
+    velocity: float = np.inf
+    effort: float = np.inf
+    damping: float = 0.0
+    friction: float = 0.0
+    mimic: Mimic | None = None
+    line: int | None = None
+
+
+@dataclass(frozen=True)
+class Friction:
+    """``viscous * speed + coulomb * sign(speed) + offset`` (Kolyubin 5.7-5.8)."""
+
+    viscous: float = 0.0
+    coulomb: float = 0.0
+    offset: float = 0.0
+
+
+@dataclass(frozen=True)
+class Motor:
+    """Motor and gear of one joint (theory section 3).
+
+    Attributes
+    ----------
+    gear_ratio : float
+        k_r, motor speed over joint speed; its sign counts.
+    rotor_inertia : float
+        I_m about the spin axis, motor side, kg m^2.
+    armature : float or None
+        Reflected inertia k_r^2 I_m where that is what was given, kg m^2 (kg); excludes
+        ``rotor_inertia``.
+    spin_axis : ndarray, shape (3,), or None
+        z_m, unit vector in the frame of ``carrier``. With None, only the reflected diagonal
+        is known.
+    carrier : str or None
+        The link that carries the motor; None is the joint's parent link.
+    rotor_mass : float
+        kg, in addition to the carrier's inertial.
+    rotor_position : ndarray, shape (3,)
+        Rotor's centre of mass in the carrier's frame, m.
+    rotor_in_link : bool
+        True: the carrier's inertial holds the rotor at rest already (the usual case of a URDF).
+        False: the rotor is a body of its own; ``rotor_mass`` and ``rotor_inertia`` are added to
+        the carrier.
+    friction : Friction
+        On the motor's shaft, N m and rad/s there.
+    drive_gain : float or None
+        Joint torque per unit of current (Kolyubin remark 5.2), N m/A.
+    stiffness, stiffness_damping : float
+        Of the gear between motor and link, at the joint: N m/rad, N m s/rad; infinite: rigid.
+    """
+
+    gear_ratio: float = 1.0
+    rotor_inertia: float = 0.0
+    armature: float | None = None
+    spin_axis: Array | None = None
+    carrier: str | None = None
+    rotor_mass: float = 0.0
+    rotor_position: Array = field(default_factory=lambda: np.zeros(3))
+    rotor_in_link: bool = True
+    friction: Friction = Friction()
+    drive_gain: float | None = None
+    stiffness: float = np.inf
+    stiffness_damping: float = 0.0
+
+    @property
+    def reflected_inertia(self) -> float:
+        """k_r^2 I_m, kg m^2 at the joint."""
+        return self.gear_ratio**2 * self.rotor_inertia if self.armature is None else self.armature
+
+
+@dataclass(frozen=True)
+class GearMatrix:
+    """A gearbox that couples joints: ``qm_dot = matrix @ qd`` (Kolyubin remark 2.4)."""
+
+    joints: tuple[str, ...]
+    matrix: Array
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One value of a description, where it was read, and whether it is used.
+
+    Attributes
+    ----------
+    joint, quantity : str
+        The joint or link, and the quantity.
+    value : float or str
+        As read.
+    source : str
+        The file or element in which it was found.
+    used : bool
+        Whether it is used; if not, ``reason`` says why.
+    """
+
+    joint: str
+    quantity: str
+    value: object
+    source: str
+    used: bool
+    reason: str = ''
+
+    def __str__(self) -> str:
+        verdict = 'used' if self.used else 'ignored'
+        because = f' ({self.reason})' if self.reason else ''
+        return (f'{self.joint}: {self.quantity} = {self.value} from {self.source}: '
+                f'{verdict}{because}')
+
+
+@dataclass(frozen=True)
+class RobotDescription:
+    """A robot as described, before fixed links are merged and joints are locked.
+
+    ``urdf`` is the text that it was read from, xacro expanded; empty for a table.
+    """
+
+    name: str
+    links: tuple[Link, ...]
+    joints: tuple[Joint, ...]
+    motors: dict[str, Motor] = field(default_factory=dict)
+    link_friction: dict[str, Friction] = field(default_factory=dict)
+    gear_matrix: GearMatrix | None = None
+    findings: tuple[Finding, ...] = ()
+    urdf: str | bytes = field(default='', repr=False)
+
+    @property
+    def root(self) -> str:
+        """Name of the link that is no joint's child; a description has exactly one."""
+        children = {joint.child for joint in self.joints}
+        return next(link.name for link in self.links if link.name not in children)
+
+    def with_findings(self, *findings: Finding) -> RobotDescription:
+        """Return a copy with more findings."""
+        return replace(self, findings=self.findings + findings)

@@ -1,0 +1,211 @@
+"""Volume, centre of mass and inertia of geometry, taken as solid; finds mesh files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
+
+import numpy as np
+
+from robodyn_ros.description.packages import package_folders
+from robodyn_ros.description.robot import Shape
+from robodyn_ros.errors import DescriptionError, ValueRangeError
+from robodyn_ros.files import read_regular
+from robodyn_ros.packages import package
+from robodyn_ros.spatial import Array, Inertial, point_inertia
+
+MAX_MESH_BYTES = 100_000_000  # a million triangles in binary STL have 50 MB
+MESH_TYPES = ('.stl', '.obj', '.ply', '.off', '.dae')
+
+
+@dataclass(frozen=True)
+class Solid:
+    """A homogeneous solid.
+
+    Attributes
+    ----------
+    volume : float
+        m^3.
+    com : ndarray, shape (3,)
+        Its centre, m.
+    moment : ndarray, shape (3, 3)
+        Inertia tensor about the centre at density 1 kg/m^3, m^5.
+    points : ndarray, shape (k, 3)
+        Points whose convex hull encloses it, m.
+    note : str
+        What had to be assumed.
+    """
+
+    volume: float
+    com: Array
+    moment: Array
+    points: Array
+    note: str = ''
+
+    def inertial(self, *, mass: float | None = None, density: float | None = None) -> Inertial:
+        """Return mass, centre and inertia for a mass (kg) or a density (kg/m^3).
+
+        Raises
+        ------
+        ValueRangeError
+            Neither or both given, or not above 0.
+        """
+        if (mass is None) == (density is None):
+            raise ValueRangeError('mass, density', (mass, density), 'one of the two')
+        given = mass if mass is not None else density
+        if given is None or not (np.isfinite(given) and given > 0):
+            raise ValueRangeError('mass' if density is None else 'density', given, 'a number > 0')
+        weight = given if density is None else given * self.volume
+        return Inertial(weight, self.com, weight / self.volume * self.moment)
+
+    def moved(self, translation: Array, rotation: Array) -> Solid:
+        """Return it in another frame: ``p -> rotation @ p + translation``."""
+        return Solid(self.volume, rotation @ self.com + translation,
+                     rotation @ self.moment @ rotation.T, self.points @ rotation.T + translation,
+                     self.note)
+
+
+def together(solids: Sequence[Solid]) -> Solid:
+    """Return several solids as one; where they overlap, volume counts twice."""
+    volume = sum(solid.volume for solid in solids)
+    com = sum((solid.volume * solid.com for solid in solids), np.zeros(3)) / volume
+    moment = np.zeros((3, 3))
+    for solid in solids:
+        moment += solid.moment + solid.volume * point_inertia(solid.com - com)
+    return Solid(volume, com, moment, np.concatenate([solid.points for solid in solids]),
+                 '; '.join(dict.fromkeys(solid.note for solid in solids if solid.note)))
+
+
+def solid_of(shape: Shape, folders: Iterable[Path] = ()) -> Solid:
+    """Return a shape as a solid in its link's frame.
+
+    Parameters
+    ----------
+    shape : Shape
+        What the description says.
+    folders : iterable of Path
+        Where meshes are looked for, besides the packages of the environment.
+
+    Raises
+    ------
+    DescriptionError
+        The mesh is not found or cannot be read.
+    """
+    if shape.kind == 'mesh':
+        solid = mesh_solid(find_mesh(shape.file, folders), shape.size)
+    else:
+        solid = _PRIMITIVES[shape.kind](*shape.size)
+    return solid.moved(shape.translation, shape.rotation)
+
+
+def box(x: float, y: float, z: float) -> Solid:
+    """Return a box with these edges, m (Kolyubin App. 3)."""
+    volume = x * y * z
+    moment = volume / 12 * np.diag([y * y + z * z, x * x + z * z, x * x + y * y])
+    corners = np.array(np.meshgrid([-x, x], [-y, y], [-z, z])).reshape(3, -1).T / 2
+    return Solid(volume, np.zeros(3), moment, corners)
+
+
+def sphere(radius: float) -> Solid:
+    """Return a sphere, m."""
+    volume = 4 / 3 * np.pi * radius**3
+    return Solid(volume, np.zeros(3), np.eye(3) * 0.4 * volume * radius**2,
+                 box(2 * radius, 2 * radius, 2 * radius).points)
+
+
+def cylinder(radius: float, length: float) -> Solid:
+    """Return a cylinder along z, m."""
+    volume = np.pi * radius**2 * length
+    across = volume * (3 * radius**2 + length**2) / 12
+    return Solid(volume, np.zeros(3), np.diag([across, across, volume * radius**2 / 2]),
+                 _prism(radius, length))
+
+
+def capsule(radius: float, length: float) -> Solid:
+    """Return a cylinder along z with a half sphere at each end, m."""
+    ball, rod = sphere(radius), cylinder(radius, length)
+    shift = length / 2 + 3 / 8 * radius  # where a half sphere's centre lies
+    own = ball.moment - ball.volume * point_inertia(np.array([0, 0, 3 / 8 * radius]))
+    moment = rod.moment + own + ball.volume * point_inertia(np.array([0, 0, shift]))
+    return Solid(rod.volume + ball.volume, np.zeros(3), moment,
+                 _prism(radius, length + 2 * radius))
+
+
+def _prism(radius: float, length: float, sides: int = 16) -> Array:
+    """Corners of a prism around a cylinder."""
+    angles = 2 * np.pi * np.arange(sides) / sides
+    ring = radius / np.cos(np.pi / sides) * np.array([np.cos(angles), np.sin(angles)])
+    return np.concatenate([np.vstack([ring, np.full(sides, z)]).T
+                           for z in (-length / 2, length / 2)])
+
+
+_PRIMITIVES: dict[str, Callable[..., Solid]] = {
+    'box': box, 'sphere': sphere, 'cylinder': cylinder, 'capsule': capsule}
+
+
+def mesh_solid(file: Path, scale: Sequence[float] = (1.0, 1.0, 1.0)) -> Solid:
+    """Return the solid that a closed mesh encloses; for an open mesh, its convex hull.
+
+    Parameters
+    ----------
+    file : Path
+        STL, OBJ, PLY, OFF, or DAE where pycollada is installed.
+    scale : sequence of float
+        Factors along x, y, z.
+
+    Raises
+    ------
+    DescriptionError
+        The file cannot be read, or the mesh encloses no volume.
+    """
+    trimesh = package('trimesh')
+
+    valid = 'a mesh: ' + ', '.join(MESH_TYPES)
+    if file.suffix.lower() not in MESH_TYPES:
+        raise DescriptionError('is not a mesh in a known format', element=str(file), valid=valid)
+    try:
+        mesh = trimesh.load_mesh(BytesIO(read_regular(file, MAX_MESH_BYTES)),
+                                 file_type=file.suffix[1:].lower(), skip_materials=True)
+        mesh.apply_scale(np.abs(scale))
+        note = ''
+        if not mesh.is_volume:
+            mesh, note = mesh.convex_hull, f'{file.name} is not closed: its convex hull'
+        volume = float(mesh.volume)
+    except DescriptionError:
+        raise
+    except Exception as error:  # trimesh raises whatever a broken file raises
+        raise DescriptionError(f'cannot be read: {type(error).__name__}: {error}',
+                               element=str(file), valid=valid) from None
+    if not (np.isfinite(volume) and volume > 0):
+        raise DescriptionError('encloses no volume', element=str(file), valid=valid)
+    mirror = np.diag(np.sign(scale))
+    return Solid(volume, np.array(mesh.center_mass), np.array(mesh.moment_inertia),
+                 np.array(mesh.vertices), note).moved(np.zeros(3), mirror)
+
+
+def find_mesh(name: str, folders: Iterable[Path] = ()) -> Path:
+    """Return the file that ``package://``, ``file://`` or a relative path names.
+
+    Raises
+    ------
+    DescriptionError
+        There is none.
+    """
+    scheme, separator, rest = name.partition('://')
+    places = list(folders)
+    if not separator:
+        candidates = [place / name for place in places]
+    elif scheme == 'file':
+        candidates = [Path(rest)]
+    elif scheme in ('package', 'model'):
+        package, _, inside = rest.partition('/')
+        candidates = [folder / inside for folder in package_folders(package, places)]
+    else:
+        candidates = []
+    for candidate in candidates:
+        if candidate.is_file():
+            return candidate
+    raise DescriptionError('is not found', element=repr(name[:200]),
+                           valid='a mesh beside the description or in a ROS package')

@@ -1,0 +1,219 @@
+"""URDF or xacro -> `RobotDescription`.
+
+The XML is read with bounds of size and depth (``xml.py``), then checked and trimmed to what
+dynamics need (``trim.py``); ``urdf_parser_py`` reads what is left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, TypeGuard
+
+import numpy as np
+from lxml import etree
+
+from robodyn_ros.description import motors as motor_sources
+from robodyn_ros.description.motor_yaml import from_yaml
+from robodyn_ros.description.robot import (
+    Finding,
+    Joint,
+    Link,
+    Mimic,
+    RobotDescription,
+)
+from robodyn_ros.description.shapes import read_shapes
+from robodyn_ros.description.tree import check_mimics, check_tree
+from robodyn_ros.description.trim import trim
+from robodyn_ros.description.xacro_process import expand_xacro
+from robodyn_ros.description.xml import MAX_BYTES, local_name, parse_xml
+from robodyn_ros.errors import DescriptionError
+from robodyn_ros.files import read_regular
+from robodyn_ros.spatial import Array, Inertial, rotation_from_rpy
+
+# Length of an axis: beyond these, its direction is round-off or a mistake; exporters round unit
+# vectors to four digits and more, and a larger deviation is reported.
+SHORTEST_AXIS, LONGEST_AXIS, UNIT_TOLERANCE = 1e-8, 1e8, 1e-4
+
+
+def read_description(
+    source: str | bytes | Path,
+    *,
+    motors: str | Path | Mapping[str, Any] | None = None,
+    srdf: str | Path | None = None,
+    xacro_arguments: Mapping[str, str] | None = None,
+    trust_xacro: bool = False,
+) -> RobotDescription:
+    """Read a robot description.
+
+    Parameters
+    ----------
+    source : str, bytes or Path
+        Path to a ``.urdf`` or ``.xacro`` file, or the URDF text itself.
+    motors : str, Path or mapping, optional
+        Motor data: a YAML file, or what such a file holds.
+    srdf : str or Path, optional
+        An SRDF file with ``<rotor_params>``.
+    xacro_arguments : mapping, optional
+        ``name: value`` for a xacro file.
+    trust_xacro : bool
+        Expand a xacro file without confining the code that it may run (`expand_xacro`).
+
+    Raises
+    ------
+    DescriptionError
+        The description cannot be used; says which element, which line, what would be valid.
+    """
+    return parse_urdf(read_text(source, xacro_arguments, trust_xacro=trust_xacro),
+                      motors=motors, srdf=srdf)
+
+
+def is_text(source: object) -> TypeGuard[str]:
+    """Whether a source is URDF text, not a path."""
+    return isinstance(source, str) and (not source.strip() or
+                                        source.lstrip('\ufeff \t\r\n').startswith('<'))
+
+
+def read_text(source: str | bytes | Path, xacro_arguments: Mapping[str, str] | None = None, *,
+              trust_xacro: bool = False) -> str | bytes:
+    """Return the URDF text of a file (xacro expanded), or of text itself.
+
+    Parameters
+    ----------
+    source : str, bytes or Path
+        Path, or the text; bytes are text.
+    xacro_arguments, trust_xacro
+        As in `read_description`.
+
+    Raises
+    ------
+    DescriptionError
+        The file cannot be read or expanded.
+    """
+    if isinstance(source, bytes) or is_text(source):
+        return source
+    if not isinstance(source, (str, Path)):
+        raise DescriptionError(f'is {type(source).__name__}', element='robot description',
+                               valid='path to a .urdf or .xacro file, or URDF text')
+    if str(source).endswith('.xacro'):
+        return expand_xacro(Path(source).expanduser(), xacro_arguments or {}, trust=trust_xacro)
+    return read_regular(source, MAX_BYTES)
+
+
+def parse_urdf(
+    text: str | bytes,
+    *,
+    motors: str | Path | Mapping[str, Any] | None = None,
+    srdf: str | Path | None = None,
+) -> RobotDescription:
+    """Parse URDF text (never a path, never xacro: safe for text from a topic).
+
+    Raises
+    ------
+    DescriptionError
+        See `read_description`.
+    """
+    root = parse_xml(text)
+    if local_name(root) != 'robot':
+        raise DescriptionError('is not a URDF', element=f'<{local_name(root)}>',
+                               line=root.sourceline, valid='<robot> as the root element')
+    trimmed, lines, findings = trim(root)
+    robot = _parse_trimmed(trimmed)
+    shapes = {element.get('name'): element for element in root if element.tag == 'link'}
+    links = tuple(_link(link, lines, shapes[link.name]) for link in robot.links)
+    joints = tuple(_joint(joint, lines, findings) for joint in robot.joints)
+    check_tree(links, joints)
+    joints = check_mimics(joints, findings)
+    description = RobotDescription(root.get('name') or 'robot', links, joints,
+                                   findings=tuple(findings), urdf=text)
+    description = motor_sources.from_urdf(description, root)
+    if srdf is not None:
+        description = motor_sources.from_srdf(description, srdf)
+    if motors is not None:
+        description = from_yaml(description, motors)
+    return description
+
+
+def _parse_trimmed(trimmed: etree._Element) -> Any:
+    from urdf_parser_py.urdf import Robot
+
+    try:
+        return Robot.from_xml_string(etree.tostring(trimmed))
+    except Exception as error:  # urdf_parser_py raises KeyError, AssertionError, ParseError...
+        raise DescriptionError(f'{type(error).__name__}: {error}',
+                               valid='see the URDF specification') from None
+
+
+def _link(link: Any, lines: dict[str, int], element: etree._Element) -> Link:
+    inertial = None
+    if link.inertial is not None:
+        translation, rotation = _pose(link.inertial.origin)
+        tensor = np.array(link.inertial.inertia.to_matrix(), float)
+        inertial = Inertial(float(link.inertial.mass), translation,
+                            rotation @ tensor @ rotation.T)
+    return Link(link.name, inertial, lines.get(f'link {link.name!r}'),
+                collision=read_shapes(element, 'collision'),
+                visual=read_shapes(element, 'visual'))
+
+
+def _joint(joint: Any, lines: dict[str, int], findings: list[Finding]) -> Joint:
+    where = f'joint {joint.name!r}'
+    line = lines.get(where)
+    translation, rotation = _pose(joint.origin)
+    axis = np.array(joint.axis if joint.axis is not None else (1.0, 0.0, 0.0), float)
+    norm = float(np.linalg.norm(axis))
+    if joint.type != 'fixed':
+        if not SHORTEST_AXIS < norm < LONGEST_AXIS:
+            raise DescriptionError(f'axis is {axis.tolist()}', element=where, line=line,
+                                   valid='a unit vector')
+        if abs(norm - 1) > UNIT_TOLERANCE:
+            findings.append(Finding(joint.name, 'axis', axis.tolist(), where, True,
+                                    f'its length is {norm:.6g}; it is normalised'))
+        if not np.isin(axis, (-1.0, 0.0, 1.0)).all() or norm != 1.0:
+            axis = axis / norm
+    limit, dynamics, mimic = joint.limit, joint.dynamics, joint.mimic
+    lower, upper = -np.inf, np.inf
+    if limit is not None and joint.type in ('revolute', 'prismatic'):
+        lower, upper = float(limit.lower or 0.0), float(limit.upper or 0.0)
+        if lower > upper:
+            findings.append(Finding(joint.name, 'limit', [lower, upper], where, False,
+                                    'the lower limit is above the upper one: the joint counts '
+                                    'as one without position limits'))
+            lower, upper = -np.inf, np.inf
+        elif lower == upper:
+            findings.append(Finding(joint.name, 'limit', [lower, upper], where, True,
+                                    'lower equals upper, so the joint has no range'))
+    return Joint(
+        joint.name, joint.type, joint.parent, joint.child, translation, rotation, axis,
+        lower, upper,
+        velocity=_limit(limit.velocity if limit is not None else None),
+        effort=_limit(limit.effort if limit is not None else None),
+        damping=_friction(dynamics, 'damping', where, line),
+        friction=_friction(dynamics, 'friction', where, line),
+        mimic=None if mimic is None else Mimic(mimic.joint, _value(mimic.multiplier, 1.0),
+                                               _value(mimic.offset, 0.0)),
+        line=line)
+
+
+def _value(value: float | None, default: float) -> float:
+    return default if value is None else float(value)
+
+
+def _limit(value: float | None) -> float:
+    """The limit; none where it is absent or 0, which exporters write for unknown limits."""
+    return float(value) if value is not None and value > 0 else np.inf
+
+
+def _friction(dynamics: Any, name: str, where: str, line: int | None) -> float:
+    value = _value(getattr(dynamics, name), 0.0) if dynamics is not None else 0.0
+    if value < 0:
+        raise DescriptionError(f'{name} is {value}', element=where, line=line,
+                               valid=f'{name} >= 0')
+    return value
+
+
+def _pose(origin: Any) -> tuple[Array, Array]:
+    if origin is None:
+        return np.zeros(3), np.eye(3)
+    return (np.array(origin.xyz if origin.xyz is not None else (0.0, 0.0, 0.0), float),
+            rotation_from_rpy(origin.rpy if origin.rpy is not None else (0.0, 0.0, 0.0)))

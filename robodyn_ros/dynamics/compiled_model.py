@@ -1,0 +1,60 @@
+"""A model and the kernels compiled for it: what `Dynamics` and its parts are built on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from robodyn_ros.dynamics.catalogue import Catalogue
+from robodyn_ros.errors import ValueRangeError
+from robodyn_ros.kernels import Kernel, KernelSpec
+from robodyn_ros.model import Model
+
+
+class CompiledModel:
+    """A model and its kernels, each compiled when it is first called.
+
+    Parameters
+    ----------
+    model : Model
+        The robot.
+    friction_width : float
+        Width of the smooth sign of Coulomb friction, rad/s or m/s.
+    threads : int
+        How many threads a batch may use.
+    """
+
+    def __init__(self, model: Model, *, friction_width: float = 0.0, threads: int = 1):
+        if not (np.isfinite(friction_width) and friction_width >= 0):
+            raise ValueRangeError('friction_width', friction_width, 'a finite number >= 0')
+        if threads < 1:
+            raise ValueRangeError('threads', threads, 'at least 1')
+        self.model, self.joints = model, model.joints
+        self.friction_width = friction_width
+        self.threads = threads
+        self.catalogue = Catalogue(model, friction_width)
+        self._kernels: dict[Any, Kernel] = {}
+
+    def __repr__(self) -> str:
+        """Name and joints."""
+        return f'<{type(self).__name__} of {self.model!r}>'
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copies and pickles hold the model; kernels belong to the process."""
+        return _make, (type(self), self.model, self.friction_width, self.threads)
+
+    def kernel(self, name: str) -> Kernel:
+        """Return the kernel of a term, for callers that want its address or operation count."""
+        return self._kernel_of(name, lambda: self.catalogue.spec(name))
+
+    def _kernel_of(self, key: Any, make: Callable[[], KernelSpec]) -> Kernel:
+        if key not in self._kernels:
+            self._kernels[key] = Kernel(make(), self.threads)
+        return self._kernels[key]
+
+
+def _make(kind: type[CompiledModel], model: Model, friction_width: float,
+          threads: int) -> CompiledModel:
+    return kind(model, friction_width=friction_width, threads=threads)

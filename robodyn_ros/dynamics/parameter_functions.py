@@ -1,0 +1,106 @@
+"""The torque as a linear function of the parameters: regressor, gradients, normal equations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from robodyn_ros.dynamics.compiled_model import CompiledModel
+from robodyn_ros.dynamics.normal_equations import NormalEquations, accumulate
+from robodyn_ros.errors import ShapeError
+from robodyn_ros.kernels import Kernel
+from robodyn_ros.kernels.kernel import check_array
+from robodyn_ros.numerics import real_numbers
+from robodyn_ros.spatial import Array
+
+
+class ParameterFunctions(CompiledModel):
+    """The part of `Dynamics` that is about the standard parameters."""
+
+    def regressor(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike,
+                  columns: Sequence[int] | None = None) -> Array:
+        """Y of ``inverse_dynamics = Y @ model.standard_parameters`` (Kolyubin 5.4-5.9).
+
+        Parameters
+        ----------
+        q, qd, qdd : array-like, shape (n,) or (N, n)
+            Motion.
+        columns : sequence of int, optional
+            Which of ``model.parameter_names``; default: all 17 of each joint.
+
+        Returns
+        -------
+        ndarray, shape (n, p) or (N, n, p)
+        """
+        return self.regressor_kernel(columns).single(  # type: ignore[no-any-return]
+            q, qd, qdd)
+
+    def regressor_kernel(self, columns: Sequence[int] | None = None) -> Kernel:
+        """Return the kernel of `regressor`."""
+        chosen = self._chosen(columns)
+        return self._kernel_of(('regressor', chosen),
+                               lambda: self.catalogue.regressor_spec(chosen))
+
+    def regressor_pullback(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike,
+                           cotangent: ArrayLike, columns: Sequence[int]) -> Array:
+        """Gradient of ``sum(cotangent * regressor)`` with respect to q, qd and qdd.
+
+        Parameters
+        ----------
+        q, qd, qdd : array-like, shape (n,) or (N, n)
+            Motion.
+        cotangent : array-like, shape (n, p) or (N, n, p)
+            Factors of the regressor's chosen columns, held constant.
+        columns : sequence of int
+            Which of ``model.parameter_names``.
+
+        Returns
+        -------
+        ndarray, shape (3, n) or (N, 3, n)
+            The rows are the gradients with respect to q, qd and qdd; the derivative of Coulomb
+            friction's sign counts as 0.
+        """
+        chosen = self._chosen(columns)
+        kernel = self._kernel_of(('regressor pullback', chosen),
+                                 lambda: self.catalogue.regressor_pullback_spec(chosen))
+        g = real_numbers('cotangent', cotangent)
+        return np.asarray(kernel.general(q, qd, qdd, g.reshape(*g.shape[:-2], -1)))
+
+    def inverse_dynamics_pullback(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike,
+                                  cotangent: ArrayLike) -> Array:
+        """Gradient of ``cotangent . inverse_dynamics`` with respect to q, qd and qdd.
+
+        Shape (3, n) or (N, 3, n); the cotangent, shape (n,) or (N, n), is held constant.
+        """
+        kernel = self._kernel_of('inverse dynamics pullback',
+                                 self.catalogue.inverse_dynamics_pullback_spec)
+        return np.asarray(kernel.general(q, qd, qdd, cotangent))
+
+    def normal_equations(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, tau: ArrayLike, *,
+                         columns: Sequence[int] | None = None,
+                         weights: ArrayLike | None = None) -> NormalEquations:
+        """W'W and W'tau of ``tau = W chi`` over a batch, without storing W (Kolyubin 5.22).
+
+        Parameters
+        ----------
+        q, qd, qdd, tau : array-like, shape (N, n)
+            Motion and torque.
+        columns : sequence of int, optional
+            Which of ``model.parameter_names``; default: all.
+        weights : array-like, shape (n,), optional
+            Factor of each joint's rows; default: 1.
+        """
+        n = self.model.n
+        q, qd, qdd, tau = (np.atleast_2d(check_array(values, n, name)) for name, values in (
+            ('q', q), ('qd', qd), ('qdd', qdd), ('tau', tau)))
+        factor = np.ones(n) if weights is None else real_numbers('weights', weights)
+        return accumulate(self.regressor_kernel(columns), q, qd, qdd, tau, factor)
+
+    def _chosen(self, columns: Sequence[int] | None) -> tuple[int, ...]:
+        count = len(self.model.parameter_names)
+        chosen = tuple(range(count)) if columns is None else tuple(int(c) for c in columns)
+        if not chosen or not all(0 <= c < count for c in chosen):
+            raise ShapeError('columns', f'{list(chosen)[:10]}', f'numbers from 0 to {count - 1}')
+        return chosen

@@ -1,0 +1,151 @@
+"""`RobotDynamics`: what the dynamics of every robot offer, with closed loops or without."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+from numpy.typing import ArrayLike, NDArray
+
+from robodyn_ros.dynamics.closed_loops import ClosedLoopDynamics
+from robodyn_ros.dynamics.dynamics import Dynamics
+from robodyn_ros.dynamics.loops import Cut, Loops
+from robodyn_ros.dynamics.quantities import Energy, FullMotion, Terms
+from robodyn_ros.model import Joints, Model
+from robodyn_ros.spatial import Array
+
+# ruff: noqa: D102 - the methods are documented in Dynamics and ClosedLoopDynamics
+
+
+class RobotDynamics(Protocol):
+    """The equations of motion of a robot in its n independent joints.
+
+    `Dynamics` and `ClosedLoopDynamics` satisfy it. Of a robot without closed loops all joints are
+    independent, `cuts` is empty, and ``near`` is not used.
+
+    ``near`` is a pose of all joints, shape (b,), from which closed loops are followed to the pose
+    in question; by default from the one in which the robot was assembled. A caller that follows a
+    motion keeps what `positions` returned last and passes it on. Nothing is kept in the object, so
+    that threads may share it.
+    """
+
+    @property
+    def model(self) -> Model:
+        """The robot; its loops, if any, cut open."""
+        ...
+
+    @property
+    def joints(self) -> Joints:
+        """The n independent joints, which are measured and commanded, with their limits."""
+        ...
+
+    @property
+    def n(self) -> int:
+        """Number of independent joints."""
+        ...
+
+    @property
+    def joint_names(self) -> tuple[str, ...]:
+        """Names of the independent joints, in the order of all arrays."""
+        ...
+
+    @property
+    def dependent_names(self) -> tuple[str, ...]:
+        """Names of the joints that follow from the independent ones; none without loops."""
+        ...
+
+    @property
+    def cuts(self) -> tuple[Cut, ...]:
+        """Where the loops are held together; empty for a robot without closed loops."""
+        ...
+
+    @property
+    def home(self) -> Array:
+        """A pose of all joints, shape (b,), in which the robot is assembled."""
+        ...
+
+    @property
+    def tree(self) -> Dynamics:
+        """The dynamics of the robot with its loops cut open; itself where there are none."""
+        ...
+
+    @property
+    def friction_width(self) -> float:
+        """Width of the smooth sign of Coulomb friction, rad/s or m/s."""
+        ...
+
+    def with_model(self, model: Model, *, friction_width: float | None = None) -> RobotDynamics:
+        ...
+
+    def warm_up(self, *names: str) -> None: ...
+
+    def positions(self, q: ArrayLike, *, near: ArrayLike | None = None) -> Array: ...
+
+    def reachable(self, q: ArrayLike) -> NDArray[Any]: ...
+
+    def motion(self, q: ArrayLike, qd: ArrayLike, *,
+               near: ArrayLike | None = None) -> FullMotion: ...
+
+    def velocities(self, q: ArrayLike, qd: ArrayLike, *,
+                   near: ArrayLike | None = None) -> Array: ...
+
+    def singularity(self, q: ArrayLike, *, near: ArrayLike | None = None) -> Any: ...
+
+    def terms(self, q: ArrayLike, qd: ArrayLike, *, near: ArrayLike | None = None) -> Terms: ...
+
+    def mass_matrix(self, q: ArrayLike, *, near: ArrayLike | None = None) -> Array: ...
+
+    def gravity(self, q: ArrayLike, *, near: ArrayLike | None = None) -> Array: ...
+
+    def coriolis(self, q: ArrayLike, qd: ArrayLike, *,
+                 near: ArrayLike | None = None) -> Array: ...
+
+    def coriolis_matrix(self, q: ArrayLike, qd: ArrayLike, *,
+                        near: ArrayLike | None = None) -> Array: ...
+
+    def friction(self, qd: ArrayLike, q: ArrayLike | None = None, *,
+                 near: ArrayLike | None = None) -> Array: ...
+
+    def inverse_dynamics(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, *,
+                         near: ArrayLike | None = None) -> Array: ...
+
+    def forward_dynamics(self, q: ArrayLike, qd: ArrayLike, tau: ArrayLike, *,
+                         near: ArrayLike | None = None) -> Array: ...
+
+    def constraint_forces(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, *,
+                          near: ArrayLike | None = None) -> Array: ...
+
+    def regressor(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike) -> Array: ...
+
+    def energy(self, q: ArrayLike, qd: ArrayLike, *,
+               near: ArrayLike | None = None) -> Energy: ...
+
+    def base_wrench(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, *,
+                    near: ArrayLike | None = None) -> Array: ...
+
+
+def dynamics_of(robot: Model | RobotDynamics,
+                loops: Loops | str | Path | Mapping[str, Any] | None = None, *,
+                friction_width: float = 0.0) -> RobotDynamics:
+    """Return the dynamics of a robot, with closed loops or without.
+
+    Parameters
+    ----------
+    robot : Model, Dynamics or ClosedLoopDynamics
+        The robot; dynamics are returned as they are.
+    loops : Loops, str, Path or mapping, optional
+        What closes the model's tree to loops, see `read_loops`.
+    friction_width : float
+        As of `Dynamics`, for a model.
+
+    Raises
+    ------
+    DescriptionError, UnknownNameError, ValueRangeError
+        The loops cannot be read, do not fit the model, or cannot be closed.
+    """
+    if not isinstance(robot, Model):
+        return robot
+    if loops is None:
+        return Dynamics(robot, friction_width=friction_width)
+    return ClosedLoopDynamics(robot, loops, friction_width=friction_width)

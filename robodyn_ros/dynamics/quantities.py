@@ -1,0 +1,55 @@
+"""What the methods of a robot's dynamics return where it is more than one array."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from robodyn_ros.spatial import Array
+
+
+class Terms(NamedTuple):
+    """The terms of the equations of motion at one state, or at N states with N in front.
+
+    Mass matrix M, shape (n, n); Coriolis and centrifugal forces C qd, gravity g and friction,
+    shape (n,) each.
+    """
+
+    mass_matrix: Array
+    coriolis: Array
+    gravity: Array
+    friction: Array
+
+
+class Energy(NamedTuple):
+    """Kinetic and potential energy, J."""
+
+    kinetic: Any
+    potential: Any
+
+
+class FullMotion(NamedTuple):
+    """The motion of all b joints of the tree that follows from that of the n independent ones.
+
+    Accelerations are ``matrix @ qdd + drift`` with the independent joints' qdd. The shapes are
+    (b,) for ``q``, ``qd`` and ``drift``, and (b, n) for ``matrix``; for N states with N in front.
+    """
+
+    q: Array
+    qd: Array
+    matrix: Array
+    drift: Array
+
+    def qdd(self, independent: Array) -> Array:
+        """Return the accelerations of all joints for those of the independent ones."""
+        return times(self.matrix, independent) + self.drift
+
+    def reduce(self, torque: Array) -> Array:
+        """Return ``matrix' tau``: torques of all joints as the independent ones feel them."""
+        return np.asarray(np.einsum('...ij,...i->...j', self.matrix, torque))
+
+
+def times(matrix: Array, vector: Array) -> Array:
+    """Return matrix-vector products, of one matrix or of N."""
+    return np.asarray((matrix @ vector[..., None])[..., 0])

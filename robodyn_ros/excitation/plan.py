@@ -1,0 +1,150 @@
+"""What an excitation is to be: `Plan`, and the proposals for what a plan leaves open."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from robodyn_ros.dynamics import Dynamics, FlexibleDynamics
+from robodyn_ros.errors import UnknownNameError, ValueRangeError
+from robodyn_ros.excitation.constraints import Constraints, Limits
+from robodyn_ros.excitation.criteria import CRITERIA, SCALINGS
+from robodyn_ros.excitation.fourier import Excitation
+from robodyn_ros.identification.base_parameters import base_parameters
+from robodyn_ros.model import Model
+from robodyn_ros.model.kinds import JOINT_TORQUE_KINDS, kind_of
+
+FRICTION_WIDTH = 0.02  # rad/s or m/s, over which sign(s) changes smoothly in the torque limits
+SIGN_WIDTH = 0.05  # the same in the observation matrix, as a fraction of the velocity limit
+RANGE_CROSSINGS = 3 * np.pi  # period over (range / velocity limit): a few crossings of the range
+SHORTEST, LONGEST = 4.0, 30.0  # s, of a proposed period
+FEWEST, MOST = 3, 8  # proposed harmonics
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What kind of excitation is to be found.
+
+    Attributes
+    ----------
+    kind : str
+        Kind of the identification, see `LinearModel`; one that needs joint torques alone.
+    period : float, optional
+        Period in s. By default it is proposed from the limits, `harmonics` and `resonance`.
+    harmonics : int, optional
+        Number K of harmonics. By default it is proposed from the number of base parameters.
+    periods : int
+        Number of periods that are played.
+    resonance : float, optional
+        Frequency in Hz; the highest harmonic stays below half of it. The default for a robot
+        with elastic joints is the lowest natural frequency with held motors.
+    criterion : str
+        ``condition`` or ``determinant``.
+    scaling : str
+        Scaling of the matrix whose condition number is taken: ``columns`` or ``none``.
+    noise : array-like, shape (n,), optional
+        Standard deviations of the torques, by which the rows are weighted, N m or N. By default
+        all rows have the same weight.
+    mean_torque : mapping of str to float, optional
+        Goals for the mean absolute torque of joints, N m or N. Condition number and goals are
+        then met together (goal attainment).
+    condition_goal : float
+        Goal of the condition number beside `mean_torque`.
+    starts : int
+        Number of random starts.
+    budget : float
+        Time for the whole search, s.
+    seed : int
+        Seed of the random starts.
+    """
+
+    kind: str = 'lumped'
+    period: float | None = None
+    harmonics: int | None = None
+    periods: int = 1
+    resonance: float | None = None
+    criterion: str = 'condition'
+    scaling: str = 'columns'
+    noise: Any = None
+    mean_torque: Mapping[str, float] = field(default_factory=dict)
+    condition_goal: float = 35.0
+    starts: int = 3
+    budget: float = 60.0
+    seed: int = 0
+
+
+def propose(model: Model, limits: Limits, plan: Plan) -> tuple[float, int]:
+    """Return period (s) and number of harmonics, proposed where the plan leaves them open.
+
+    There are enough harmonics for half the base parameters of a joint (Kolyubin 5.4.3). The
+    velocity limits let the joints cross their range a few times in a period, and the highest
+    harmonic stays below half the resonance.
+
+    Raises
+    ------
+    ValueRangeError
+        If the period is too short or too long, or if a harmonic would excite the resonance.
+    """
+    resonance = plan.resonance
+    if resonance is None and np.isfinite(model.stiffness).any():
+        resonance = lowest_resonance(model)
+        if not resonance > 0:
+            raise ValueRangeError('stiffness', 'too small', 'one that holds the arm in every pose')
+    harmonics = plan.harmonics
+    if harmonics is None:
+        count = base_parameters(model, plan.kind).count
+        harmonics = int(np.clip(np.ceil(count / model.n / 2), FEWEST, MOST))
+    period = plan.period
+    if period is None:
+        constraints = Constraints(Dynamics(model, friction_width=FRICTION_WIDTH), limits)
+        span = constraints.position[:, 1] - constraints.position[:, 0]
+        span = np.where(np.isfinite(span), span, 2 * np.pi)
+        speed = np.where(np.isfinite(constraints.velocity), constraints.velocity, span)
+        period = float(np.clip(RANGE_CROSSINGS * np.median(span / speed), SHORTEST, LONGEST))
+        if resonance is not None:
+            period = max(period, 2 * harmonics / resonance)
+    if not 0.1 <= period <= 1000:
+        raise ValueRangeError('period', period, '0.1 to 1000 s')
+    if resonance is not None and harmonics / period > resonance / 2 + 1e-9:
+        raise ValueRangeError('highest harmonic', f'{harmonics / period:.3g} Hz',
+                              f'below half the resonance of {resonance:g} Hz: a longer '
+                              'period or fewer harmonics')
+    return period, harmonics
+
+
+def lowest_resonance(model: Model, poses: int = 64) -> float:
+    """Return the lowest natural frequency with held motors over random poses, Hz."""
+    flexible = FlexibleDynamics(model)
+    q = model.joints.sample_poses(np.random.default_rng(0), poses)
+    return float(min(flexible.natural_frequencies(pose, motors_locked=True)[0] for pose in q))
+
+
+def validation_plan(found: Excitation, plan: Plan) -> Plan:
+    """Return a plan for another motion, with which the identification can be validated.
+
+    It has another base frequency, so that no harmonic of one motion coincides with one of the
+    other; it begins at other starts and has the determinant as its criterion.
+    """
+    return replace(plan, period=found.period * np.sqrt(0.75), harmonics=found.harmonics,
+                   criterion='determinant', mean_torque={}, seed=plan.seed + 1000,
+                   starts=max(2, plan.starts // 2))
+
+
+def check_plan(model: Model, plan: Plan) -> None:
+    """Refuse a plan with unknown names or with numbers that are not positive."""
+    if plan.criterion not in CRITERIA:
+        raise UnknownNameError('criterion', plan.criterion, CRITERIA)
+    if plan.scaling not in SCALINGS:
+        raise UnknownNameError('scaling', plan.scaling, SCALINGS)
+    if kind_of(plan.kind) not in JOINT_TORQUE_KINDS:
+        raise UnknownNameError('kind for an excitation', plan.kind, JOINT_TORQUE_KINDS)
+    for name in plan.mean_torque:
+        if name not in model.joint_names:
+            raise UnknownNameError('joint', name, model.joint_names)
+    for quantity, value in (('budget', plan.budget), ('starts', plan.starts),
+                            ('periods', plan.periods), ('condition_goal', plan.condition_goal)):
+        if not value > 0:
+            raise ValueRangeError(quantity, value, 'above 0')

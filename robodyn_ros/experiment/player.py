@@ -1,0 +1,127 @@
+"""`play`: sends a script to the controller piece by piece while the robot does as it should.
+
+The controller never holds more than a short part of the motion, the lease. Each piece overlaps
+the one before and ends with a stop. If this process dies or stands still, the lease runs out and
+the controller brakes the robot along the path.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+from robodyn_ros.control import Reference
+from robodyn_ros.errors import ExperimentError
+from robodyn_ros.experiment.recorder import Recorder
+from robodyn_ros.experiment.script import Script
+from robodyn_ros.experiment.state_monitor import Sample, StateMonitor
+
+TICK = 0.02  # s between two looks at the robot
+RENEWAL = 0.75  # of the lease: with less left, the next piece is sent
+CATCHING_UP = 0.2  # s, enough to receive all states that waited while this process stood still
+
+Send = Callable[[Reference, int], None]
+Tick = Callable[[str, float], None]
+
+
+class _Lease:
+    """What the controller holds of a script that begins at a stamp (ns)."""
+
+    def __init__(self, script: Script, start: int, seconds: float, send: Send):
+        self._script, self._start, self._seconds, self._send = script, start, seconds, send
+        self._leaves = -np.inf  # s from the start: when the stop of the last piece begins
+
+    def expired(self, now: float) -> bool:
+        """Whether the controller has begun to brake at a time (s)."""
+        return now > self._leaves > -np.inf
+
+    def renew(self, now: float) -> None:
+        """Send the next piece if it is due at a time (s)."""
+        if self._leaves - now < RENEWAL * self._seconds:
+            piece, self._leaves = self._script.piece(now, now + self._seconds)
+            self._send(piece, self._start)
+
+    def stop(self, seen: float, now: float) -> None:
+        """Brake from a time on (s), unless the controller does so already.
+
+        The piece begins at the time at which the robot was last seen, in case that its clock
+        stands.
+        """
+        if self._leaves > -np.inf and not self.expired(now):
+            piece, self._leaves = self._script.piece(seen, now)
+            self._send(piece, self._start)
+
+
+def play(monitor: StateMonitor, script: Script, send: Send, recorder: Callable[[str], Recorder],
+         tick: Tick, *, delay: float, lease: float) -> None:
+    """Play a script and record its windows; brake the robot if anything is wrong.
+
+    Parameters
+    ----------
+    monitor : StateMonitor
+        The monitor of the robot's states.
+    script : Script
+        The motion.
+    send : callable
+        ``send(piece, start)`` sends a part of the motion to the controller. Times are relative to
+        the stamp ``start``, ns, on the clock of the joint states. Parts that overlap an earlier
+        one agree with it until that one's stop begins.
+    recorder : callable
+        Returns a new recorder for the window of a name.
+    tick : callable
+        ``tick(name, fraction)`` is called many times a second with the part that is played, and
+        how much of it is over. An exception that it raises stops the robot.
+    delay : float
+        s from now until the motion starts, on the clock of the joint states.
+    lease : float
+        s of the motion that the controller holds.
+
+    Raises
+    ------
+    ExperimentError
+        Something is wrong with the robot, its states, the disk, or this process was too slow;
+        or what ``tick`` raises.
+    """
+    monitor.begin()
+    try:
+        start = max(monitor.check().stamp + int(delay * 1e9), 1)  # a stamp of 0 means "at once"
+        for window in script.windows:
+            monitor.add_recorder(recorder(window.name), start + int(window.start * 1e9),
+                                 start + int(window.end * 1e9))
+        _follow(monitor, script, _Lease(script, start, lease, send), start, tick, lease)
+        monitor.check()
+    finally:
+        monitor.end()
+
+
+def _follow(monitor: StateMonitor, script: Script, held: _Lease, start: int, tick: Tick,
+            lease: float) -> None:
+    latest = monitor.check()
+    looked = time.monotonic()
+    try:
+        while True:
+            latest = _current(monitor, looked, lease)
+            looked = time.monotonic()
+            seen = (latest.stamp - start) * 1e-9
+            if seen > script.reference.duration:
+                return
+            if held.expired(seen):
+                raise ExperimentError(f'the server stood still for more than {lease:g} s, and the '
+                                      'controller has braked the robot')
+            monitor.check(script.reference.sample(seen)[0])
+            held.renew(seen)
+            tick(*script.place(seen))
+            time.sleep(TICK)
+    except BaseException:
+        seen = (latest.stamp - start) * 1e-9
+        held.stop(seen, seen + time.monotonic() - latest.arrived)
+        raise
+
+
+def _current(monitor: StateMonitor, looked: float, lease: float) -> Sample:
+    """Return the latest state; after a standstill of this process, when all have been received."""
+    if time.monotonic() - looked > lease / 2:
+        time.sleep(CATCHING_UP)
+    return monitor.check()

@@ -1,0 +1,323 @@
+"""`Procedure`: carries out a goal, from the first joint state to the files of the results."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+
+from robodyn_ros.control import Reference
+from robodyn_ros.dynamics import RobotDynamics
+from robodyn_ros.errors import (
+    ExperimentError,
+    IdentificationError,
+    LogError,
+    StatesMissingError,
+)
+from robodyn_ros.excitation import Excitation, Progress, optimise_excitation, validation_plan
+from robodyn_ros.experiment.goal import EXCITE, RECORD, USE_LOGS
+from robodyn_ros.experiment.job import Job
+from robodyn_ros.experiment.live_fit import LiveFit
+from robodyn_ros.experiment.player import TICK, play
+from robodyn_ros.experiment.recorder import (
+    JOINT_STATE_TYPE,
+    JOINT_STATES,
+    MOTOR_STATES,
+    Recorder,
+)
+from robodyn_ros.experiment.results import PHASES, Outcome, identify_and_write, split_logs
+from robodyn_ros.experiment.runs import RECORDING, VALIDATION, Runs
+from robodyn_ros.experiment.script import plan_script
+from robodyn_ros.experiment.state_monitor import StateMonitor
+from robodyn_ros.identification import Log, LogFormat, read_log
+
+STATUS_EVERY = 0.2  # s
+FREE_BYTES = 100_000_000  # that must be left on the disk before anything moves
+PATIENCE = 10.0  # s that a goal waits for the first joint state, and for a controller
+FRICTION_WIDTH = 0.02  # rad/s or m/s, of the smooth sign of Coulomb friction in planned torques
+FOREVER = 2**63  # ns
+# what a phase is called in which a part of a script is played
+PHASE_OF = {RECORDING: 'excite', VALIDATION: 'validation motion'}
+
+
+@dataclass(frozen=True, eq=False)
+class Status:
+    """What a job does at the moment.
+
+    Attributes
+    ----------
+    phase : str
+        Name of the phase.
+    progress : float
+        Fraction of the phase that is over.
+    samples : int
+        Number of samples in the live fit.
+    condition : float
+        Condition number of the live fit; infinity while it is unknown.
+    unexplained : sequence of float
+        Relative unexplained torque of each joint in the live fit; empty while nothing is recorded.
+    """
+
+    phase: str
+    progress: float
+    samples: int = 0
+    condition: float = np.inf
+    unexplained: Sequence[float] = ()
+
+
+class Port(Protocol):
+    """How a procedure reaches the robot and the client of the goal."""
+
+    def send(self, piece: Reference, start: int) -> None:
+        """Send a motion that starts at a stamp (ns) to the controller."""
+
+    def has_controller(self) -> bool:
+        """Return whether a controller listens to the motion."""
+
+    def tell(self, job: Job, status: Status) -> None:
+        """Tell the client how far the job is."""
+
+    def report(self, level: str, text: str) -> None:
+        """Log a text; level is 'info', 'warning' or 'error'."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """How the robot is moved and recorded.
+
+    Attributes
+    ----------
+    rate : float
+        Points of the motion per second, Hz.
+    delay : float
+        s between the first piece of a motion and its start.
+    lease : float
+        s of the motion that the controller holds.
+    motor_states : bool
+        Whether motor states are recorded as well.
+    """
+
+    rate: float
+    delay: float
+    lease: float
+    motor_states: bool
+
+
+class Procedure:
+    """Carries out one goal on one robot.
+
+    Parameters
+    ----------
+    job : Job
+        The job with its goal.
+    dynamics : RobotDynamics
+        Of the nominal robot.
+    monitor : StateMonitor
+        The monitor of the robot's states.
+    runs : Runs
+        Where logs are found and results are written.
+    port : Port
+        The way to the robot and the client.
+    options : Options
+        How the robot is moved and recorded.
+    """
+
+    def __init__(self, job: Job, dynamics: RobotDynamics, monitor: StateMonitor, runs: Runs,
+                 port: Port, options: Options):
+        self._job, self._goal, self._dynamics = job, job.goal, dynamics
+        self._monitor, self._runs, self._port, self._options = monitor, runs, port, options
+
+    def run(self) -> Outcome:
+        """Carry out the goal and return its results.
+
+        Raises
+        ------
+        RobodynError
+            The goal is not valid, an experiment had to stop, or the logs cannot be used; Stopped
+            if the job was told to stop. What was recorded remains.
+        """
+        job, goal, runs = self._job, self._goal, self._runs
+        job.check()
+        goal.check()
+        settings = goal.settings()
+        form = LogFormat.read(runs.file(goal.log_format)) if goal.log_format else None
+        before = [runs.log(name) for name in goal.logs]
+        validation = [runs.log(name) for name in goal.validation_logs]
+        folder = job.folder = runs.new(goal.name)
+        fresh: list[Path] = []
+        if goal.source != USE_LOGS and runs.room() < FREE_BYTES:
+            raise ExperimentError(f'the disk of {runs.root} has {runs.room()} bytes left; '
+                                  f'valid: at least {FREE_BYTES}')
+        if goal.source == EXCITE:
+            self._excite(folder)
+            fresh = [folder / RECORDING]
+            if goal.validates_on_motion:
+                validation.append(folder / VALIDATION)
+        elif goal.source == RECORD:
+            self._record(folder)
+            fresh = [folder / RECORDING]
+        self._tell(Status('reading', 0.0))
+        logs = [self._read(path, form) for path in before + fresh]
+        for log in logs[len(before):]:
+            log.loaded = bool(goal.payload_link)
+        validation_logs = [self._read(path, form) for path in validation]
+        if not validation_logs:
+            logs, validation_logs = split_logs(logs, goal.fit_fraction)
+        return identify_and_write(self._dynamics, logs, validation_logs, settings, folder,
+                                  command=goal.command(folder), progress=self._step)
+
+    def _step(self, phase: str) -> None:
+        """Tell a step of the identification."""
+        done = PHASES.index(phase) / len(PHASES) if phase in PHASES else 0.0
+        self._tell(Status(f'identify: {phase}', done))
+        self._job.check()
+
+    def _tell(self, status: Status) -> None:
+        self._job.phase = status.phase
+        self._port.tell(self._job, status)
+
+    def _read(self, path: Path, form: LogFormat | None) -> Log:
+        """Read a log; recordings of a run have the topics of this server."""
+        if form is None and self._options.motor_states and path.name in (RECORDING, VALIDATION):
+            form = LogFormat(motor_topic=MOTOR_STATES.lstrip('/'))
+        log = read_log(path, self._dynamics, form)
+        log.source = str(path.relative_to(self._runs.root))
+        return log
+
+    # experiments ----------------------------------------------------------------------------
+
+    def _excite(self, folder: Path) -> None:
+        """Find the excitations, play them and record them."""
+        monitor, options = self._monitor, self._options
+        self._wait(lambda: monitor.latest is not None, 'joint_states')
+        monitor.forget()
+        monitor.check()  # before the search takes its time
+        motions = [(RECORDING, self._excitation(None, folder))]
+        if self._goal.validates_on_motion:
+            motions.append((VALIDATION, self._excitation(motions[0][1], folder)))
+        dynamics = self._dynamics.with_model(self._dynamics.model, friction_width=FRICTION_WIDTH)
+        self._wait(self._port.has_controller, 'a controller')
+        if not self._port.has_controller():
+            raise ExperimentError('no controller listens to the trajectory; valid: a controller '
+                                  'whose topic ~/trajectory is remapped to')
+        live = LiveFit(self._dynamics, self._goal.kind or 'lumped')
+        script = plan_script(dynamics, monitor.check().q, motions, options.rate)
+        self._watch(live, lambda tick: play(
+            monitor, script, self._port.send, lambda name: self._recorder(folder / name), tick,
+            delay=options.delay, lease=options.lease))
+
+    def _wait(self, ready: Callable[[], bool], what: str) -> None:
+        """Wait for something that is still starting, for a while."""
+        end = time.monotonic() + PATIENCE
+        while not ready() and time.monotonic() < end:
+            self._job.check()
+            self._tell(Status(f'waiting for {what}', 0.0))
+            time.sleep(STATUS_EVERY)
+
+    def _excitation(self, first: Excitation | None, folder: Path) -> Excitation:
+        """Return the excitation that the goal names, or search for one.
+
+        Parameters
+        ----------
+        first : Excitation or None
+            The excitation of the fit, if one for the validation is wanted.
+        folder : Path
+            Where an excitation that was found is written.
+        """
+        goal, robot = self._goal, self._dynamics
+        if first is None and goal.excitation:
+            named = Excitation.from_yaml(self._runs.file(goal.excitation))
+            if set(named.joint_names) != set(robot.joint_names):
+                raise LogError(f'is for the joints {", ".join(named.joint_names)}',
+                               source=goal.excitation, valid=', '.join(robot.joint_names))
+            return _in_order_of(robot.joint_names, named)
+        if robot.cuts:
+            raise IdentificationError('there is no search for excitations of robots with closed '
+                                      'loops; valid: name an excitation, RECORD, or USE_LOGS')
+        limits, plan = goal.search(robot.model)
+        phase, file = 'search', 'excitation.yaml'
+        if first is not None:
+            plan = validation_plan(first, plan)
+            phase, file = 'search for the validation', 'validation_excitation.yaml'
+
+        def tell(state: Progress) -> None:
+            self._job.check()
+            self._tell(Status(phase, min(1.0, state.seconds / plan.budget),
+                              condition=state.condition))
+
+        found = optimise_excitation(robot.model, limits, plan, progress=tell)
+        (folder / file).write_text(found.to_yaml(), encoding='utf-8')
+        return found
+
+    def _record(self, folder: Path) -> None:
+        """Record a motion that others command."""
+        monitor, duration = self._monitor, self._goal.duration
+        live = LiveFit(self._dynamics, self._goal.kind or 'lumped')
+
+        def go(tick: Callable[[str, float], None]) -> None:
+            monitor.latest = None
+            monitor.begin()
+            monitor.add_recorder(self._recorder(folder / RECORDING), 0, FOREVER)
+            try:
+                while monitor.latest is None:
+                    tick('waiting for joint_states', 0.0)
+                    time.sleep(TICK)
+                start, done = monitor.latest.stamp, 0.0
+                while done < 1:
+                    done = (monitor.check().stamp - start) * 1e-9 / duration
+                    tick('record', min(done, 1.0))
+                    time.sleep(TICK)
+            except StatesMissingError:
+                self._port.report('info', 'no more joint_states arrive: the recording ends')
+            finally:
+                monitor.end()
+
+        self._watch(live, go)
+
+    def _recorder(self, folder: Path) -> Recorder:
+        topics = {JOINT_STATES: JOINT_STATE_TYPE}
+        if self._options.motor_states:
+            topics[MOTOR_STATES] = JOINT_STATE_TYPE
+        self._job.recorders.append(Recorder(folder, topics))
+        return self._job.recorders[-1]
+
+    def _watch(self, live: LiveFit, go: Callable[[Callable[[str, float], None]], None]) -> None:
+        """Run an experiment, feed the live fit, and tell the client what it shows."""
+        job, monitor = self._job, self._monitor
+        told, refused = -np.inf, monitor.refused
+
+        def tick(name: str, fraction: float) -> None:
+            nonlocal told
+            job.check()
+            samples = monitor.take()
+            if name in (RECORDING, 'record') and samples:
+                live.add([s.stamp * 1e-9 for s in samples], np.array([s.q for s in samples]),
+                         np.array([s.qd for s in samples]), np.array([s.tau for s in samples]))
+            if time.monotonic() - told > STATUS_EVERY:
+                told = time.monotonic()
+                condition, unexplained = live.state()
+                self._tell(Status(PHASE_OF.get(name, name), fraction, live.samples, condition,
+                                  unexplained.tolist()))
+
+        job.moving = True
+        try:
+            go(tick)
+        finally:
+            job.moving = False
+        for recorder in job.recorders:
+            if recorder.error:  # also of the last messages, written after the motion
+                raise ExperimentError(f'not everything could be recorded: {recorder.error}')
+        if monitor.refused > refused:
+            self._port.report('warning', f'{monitor.refused - refused} joint states could not be '
+                                         'used')
+
+
+def _in_order_of(names: tuple[str, ...], excitation: Excitation) -> Excitation:
+    """Return an excitation whose joints have the order of these names."""
+    pick = [excitation.joint_names.index(name) for name in names]
+    return replace(excitation, joint_names=names, centre=excitation.centre[pick],
+                   sine=excitation.sine[:, pick], cosine=excitation.cosine[:, pick])

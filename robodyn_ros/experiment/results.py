@@ -1,0 +1,153 @@
+"""The way from logs to a finished run: estimate, validation, and all files of the results."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from robodyn_ros.dynamics import RobotDynamics
+from robodyn_ros.errors import LogError, ValueRangeError
+from robodyn_ros.identification import (
+    Log,
+    Result,
+    Settings,
+    Validation,
+    identify,
+    save_motors,
+    save_parameters,
+    validate,
+    write_urdf,
+)
+from robodyn_ros.model import Model
+from robodyn_ros.report.html import save_report
+from robodyn_ros.report.pictures import save_pictures
+
+PARAMETERS, URDF, MOTORS, REPORT = ('parameters.yaml', 'identified.urdf', 'motors.yaml',
+                                    'report.html')
+PHASES = ('reading and filtering', 'filters', 'friction', 'base parameters',
+          'observation matrices', 'estimate', 'statistics', 'physical consistency',
+          'validation on other data', 'writing')
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """The result of a run, its validation, and the files that hold them."""
+
+    result: Result
+    validation: Validation
+    consistent: Validation
+    files: tuple[Path, ...]
+
+    def why_not_apply(self, force: bool = False) -> str:
+        """Return why the model must not be applied to running nodes; empty if it may.
+
+        Parameters
+        ----------
+        force : bool
+            Apply a model whatever its validation says.
+        """
+        if URDF not in (path.name for path in self.files):
+            return 'there is no URDF of the identified model'
+        if self.validation.verdict != 'good' and not force:
+            return f'the verdict of the validation is {self.validation.verdict}'
+        return ''
+
+    def text(self, name: str) -> str:
+        """Return the content of one of the files."""
+        return next(path for path in self.files if path.name == name).read_text(encoding='utf-8')
+
+
+def identify_and_write(model: Model | RobotDynamics, logs: Sequence[Log],
+                       held_out: Sequence[Log], settings: Settings, folder: str | Path, *,
+                       command: str = '',
+                       progress: Callable[[str], None] | None = None) -> Outcome:
+    """Identify from logs, validate on others, and write everything to a folder.
+
+    Parameters
+    ----------
+    model : Model or RobotDynamics
+        The nominal robot.
+    logs, held_out : sequence of Log
+        Logs for the fit, and logs for the validation.
+    settings : Settings
+        How to identify.
+    folder : str or Path
+        Folder for the results.
+    command : str
+        The command that repeats the run, for the report.
+    progress : callable, optional
+        Called with each of `PHASES` as it begins; an exception that it raises ends the work.
+
+    Raises
+    ------
+    RobodynError
+        If the logs cannot be used, or if nothing can be written.
+    """
+    tell = progress or (lambda phase: None)
+    result = identify(model, list(logs), settings, progress=tell)
+    tell(PHASES[-2])
+    validation = validate(result, list(held_out))
+    consistent = validate(result, list(held_out), consistent=True)
+    tell(PHASES[-1])
+    files = write_results(result, validation, consistent, folder, command=command,
+                          validated_on=[log.source for log in held_out])
+    return Outcome(result, validation, consistent, tuple(files))
+
+
+def split_logs(logs: Sequence[Log], fraction: float) -> tuple[list[Log], list[Log]]:
+    """Split logs: the first fraction of each for the fit, the rest for the validation.
+
+    Raises
+    ------
+    ValueRangeError
+        If the fraction is not between 0 and 1.
+    """
+    if not 0 < fraction < 1:
+        raise ValueRangeError('fraction', fraction, 'between 0 and 1')
+    parts = [log.split(fraction) for log in logs]
+    return [first for first, _ in parts], [second for _, second in parts]
+
+
+def write_results(result: Result, validation: Validation, consistent: Validation,
+                  folder: str | Path, *, validated_on: Sequence[str] = (),
+                  command: str = '') -> list[Path]:
+    """Write everything to a folder, either all files or none.
+
+    Parameters
+    ----------
+    result, validation, consistent, validated_on, command
+        See `save_report`.
+    folder : str or Path
+        It is made where it does not exist.
+
+    Returns
+    -------
+    list of Path
+        The files.
+
+    Raises
+    ------
+    LogError
+        If something cannot be written.
+    """
+    folder = Path(folder)
+    fresh = folder / '.writing'
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        shutil.rmtree(fresh, ignore_errors=True)
+        fresh.mkdir()
+        save_parameters(result, fresh / PARAMETERS, validation)
+        if result.model.description.urdf:
+            write_urdf(result.model, fresh / URDF)
+        save_motors(result.model, fresh / MOTORS)
+        save_pictures(result, validation, fresh)
+        save_report(result, validation, consistent, fresh / REPORT, validated_on=validated_on,
+                    command=command)
+        return [path.replace(folder / path.name) for path in sorted(fresh.iterdir())]
+    except OSError as error:
+        raise LogError(f'cannot be written: {error.strerror or error}',
+                       source=str(folder)) from None
+    finally:  # after an interrupt as well
+        shutil.rmtree(fresh, ignore_errors=True)

@@ -1,0 +1,260 @@
+"""`StateMonitor`: records joint states, judges them, and hands them to the live fit."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from robodyn_ros.errors import ExperimentError, StatesMissingError
+from robodyn_ros.experiment.recorder import JOINT_STATES, MOTOR_STATES, Recorder
+from robodyn_ros.model import Joints
+from robodyn_ros.spatial import Array
+
+JUMP = 1.0  # s by which stamps may advance beyond the wall clock
+RANGE_SLACK = 0.02  # by which a position may leave its range, as a fraction of the range
+VELOCITY_SLACK = 1.3  # times the velocity limit
+STANDSTILL = 0.1  # s of unchanged positions, after which a joint off its reference counts as stuck
+REFERENCE_MOVED = 0.02  # rad or m of reference motion, during which positions must have changed
+UNCHANGED_SAMPLES = 10  # in a row, after which the states of a joint off its reference are frozen
+MOST_SAMPLES = 20_000  # kept for the live fit; the oldest are dropped
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """A measured state.
+
+    Attributes
+    ----------
+    stamp : int
+        ns, on the clock of the joint states.
+    q, qd, tau : ndarray, shape (n,)
+        rad or m, rad/s or m/s, N m or N.
+    arrived : float
+        When it arrived, s of the monotonic clock.
+    """
+
+    stamp: int
+    q: Array
+    qd: Array
+    tau: Array
+    arrived: float
+
+
+@dataclass(eq=False)
+class _LastChange:
+    """When measured values last changed, to the last bit, and what the reference was then."""
+
+    sample: Sample
+    anything: float  # s of the monotonic clock: any position, velocity or effort
+    position: Array  # the same for the position of each joint
+    reference: Array
+
+
+def _differs(one: Sample, other: Sample) -> bool:
+    return any(np.any(getattr(one, name) != getattr(other, name)) for name in ('q', 'qd', 'tau'))
+
+
+class StateMonitor:
+    """Receives joint states on one thread and answers questions about them on others.
+
+    Parameters
+    ----------
+    joints : Joints
+        The joints of the robot.
+    timeout : float
+        s without a new state, after which states count as missing.
+    frozen_after : float
+        s of unchanged states under a moving reference, after which they count as frozen.
+    tracking_tolerance : float
+        rad or m by which a joint may be off its reference.
+
+    Attributes
+    ----------
+    latest : Sample or None
+        The last valid state.
+    refused : int
+        Number of states that could not be used.
+    """
+
+    def __init__(self, joints: Joints, timeout: float, frozen_after: float,
+                 tracking_tolerance: float):
+        self.joints, self.timeout = joints, timeout
+        self.frozen_after, self.tracking_tolerance = frozen_after, tracking_tolerance
+        self.latest: Sample | None = None
+        self.refused = 0
+        self._lock = threading.Lock()
+        self._samples: deque[Sample] = deque(maxlen=MOST_SAMPLES)
+        self._collecting = False
+        self._recorders: list[tuple[int, int, Recorder]] = []
+        self._problem = ''
+        self._changed: _LastChange | None = None
+        self._unchanged = 0  # samples in a row that repeat the one before to the last bit
+
+    # called by the thread that receives the states ------------------------------------------
+
+    def add_state(self, stamp: int, q: Array, qd: Array | None, tau: Array | None) -> None:
+        """Take a state; without velocities or finite efforts it is refused.
+
+        Parameters
+        ----------
+        stamp : int
+            ns. A state whose stamp repeats the one before is ignored.
+        q, qd, tau : ndarray, shape (n,), or None
+            rad or m, rad/s or m/s, N m or N.
+        """
+        last, now = self.latest, time.monotonic()
+        if last is not None:
+            if stamp == last.stamp:
+                return
+            ahead, waited = (stamp - last.stamp) * 1e-9, now - last.arrived
+            if ahead < 0 or ahead > JUMP + waited:
+                self._problem = self._problem or (
+                    f'the stamps of joint_states jumped by {ahead:.3f} s')
+        if qd is None or tau is None or not np.isfinite(tau).all():
+            self.refuse_state()
+            return
+        sample = Sample(stamp, q, qd, tau, now)
+        self._unchanged = self._unchanged + 1 if last and not _differs(sample, last) else 0
+        with self._lock:
+            self.latest = sample
+            if self._collecting:
+                self._samples.append(sample)
+
+    def refuse_state(self) -> None:
+        """Count a state that cannot be used."""
+        self.refused += 1
+
+    def record(self, stamp: int, message: bytes) -> None:
+        """Take a serialised joint state with its stamp, ns, whether it is valid or not."""
+        self._write(JOINT_STATES, stamp, message)
+
+    def record_motors(self, message: bytes) -> None:
+        """Take a serialised state of the motors; it is recorded with the last joint state."""
+        last = self.latest
+        if last is not None:
+            self._write(MOTOR_STATES, last.stamp, message)
+
+    def _write(self, topic: str, stamp: int, message: bytes) -> None:
+        for start, end, recorder in self._recorders:
+            if start <= stamp <= end:
+                recorder.write(topic, time.time_ns(), message)
+
+    # called by the thread of the experiment -------------------------------------------------
+
+    def forget(self) -> None:
+        """Forget problems of earlier experiments."""
+        self._problem, self._changed, self._unchanged = '', None, 0
+
+    def begin(self) -> None:
+        """Forget earlier problems and begin to collect samples."""
+        self.forget()
+        with self._lock:
+            self._samples.clear()
+            self._collecting = True
+
+    def add_recorder(self, recorder: Recorder, start: int, end: int) -> None:
+        """Record the states whose stamps, ns, are between start and end."""
+        self._recorders = [*self._recorders, (start, end, recorder)]
+
+    def end(self) -> None:
+        """Stop collecting samples and close the recorders."""
+        recorders, self._recorders = self._recorders, []
+        for *_, recorder in recorders:
+            recorder.close()
+        with self._lock:
+            self._collecting = False
+            self._samples.clear()
+
+    def take(self) -> list[Sample]:
+        """Return the samples since the last call."""
+        with self._lock:
+            samples = list(self._samples)
+            self._samples.clear()
+        return samples
+
+    def check(self, reference: Array | None = None) -> Sample:
+        """Return the latest state if the experiment may go on.
+
+        Parameters
+        ----------
+        reference : ndarray, shape (n,), optional
+            Positions that the robot should have, rad or m.
+
+        Raises
+        ------
+        StatesMissingError
+            No new state has arrived for `timeout`.
+        ExperimentError
+            The disk fails, stamps jumped, no state has arrived at all, a joint leaves its range
+            or exceeds its velocity limit; with a reference: the states are frozen, a joint sticks
+            or is off its reference.
+        """
+        joints, latest = self.joints, self.latest
+        for *_, recorder in self._recorders:
+            if recorder.error:
+                raise ExperimentError(f'nothing more can be recorded: {recorder.error}')
+        if self._problem:
+            raise ExperimentError(self._problem)
+        if latest is None:
+            raise StatesMissingError('there are no joint_states with positions, velocities and '
+                                     f'efforts of {", ".join(joints.joint_names)}')
+        age = time.monotonic() - latest.arrived
+        if age > self.timeout:
+            raise StatesMissingError(f'no new joint_states arrive: the last one is {age:.2f} s '
+                                     'old')
+        width = joints.upper - joints.lower
+        slack = RANGE_SLACK * np.where(np.isfinite(width), width, 1.0)
+        self._blame('is out of its range',
+                    (latest.q < joints.lower - slack) | (latest.q > joints.upper + slack),
+                    latest.q)
+        self._blame('exceeds its velocity limit',
+                    np.abs(latest.qd) > VELOCITY_SLACK * joints.velocity_limit, latest.qd)
+        if reference is not None:
+            self._check_motion(latest, reference)
+        return latest
+
+    def _check_motion(self, latest: Sample, reference: Array) -> None:
+        """Compare the robot with its reference.
+
+        Friction can hold a joint so that its position does not change by a single bit; velocity
+        noise or the controller's growing effort tell that the states are alive all the same. Where
+        nothing at all changes, the source of the states is frozen.
+        """
+        now, changed = time.monotonic(), self._changed
+        if changed is None:
+            self._changed = changed = _LastChange(
+                latest, now, np.full(len(reference), now), reference)
+        before = changed.sample
+        if _differs(latest, before):
+            changed.position[latest.q != before.q] = now
+            changed.sample, changed.anything, changed.reference = latest, now, reference
+        away = latest.q - reference
+        lost = np.abs(away) > self.tracking_tolerance
+        same = now - changed.anything
+        moved = np.abs(reference - changed.reference).max() > REFERENCE_MOVED
+        # this thread may have slept while the states stood still: their number tells it as well
+        if ((moved and (same > self.frozen_after or (lost.any() and same > STANDSTILL)))
+                or (lost.any() and self._unchanged >= UNCHANGED_SAMPLES)):
+            raise ExperimentError(
+                f'joint_states are frozen: no position, velocity or effort has changed for '
+                f'{same:.2f} s and {self._unchanged} states, although the reference moved')
+        stuck = lost & (now - changed.position > STANDSTILL)
+        if stuck.any():
+            joint = int(np.argmax(stuck))
+            raise ExperimentError(
+                f'{self.joints.joint_names[joint]} sticks: its position has not changed for '
+                f'{now - changed.position[joint]:.2f} s, although it is {away[joint]:.4g} off its '
+                f'reference and its effort is {latest.tau[joint]:.4g}; valid: a controller whose '
+                'gains overcome the friction of the joint')
+        self._blame('is off its reference by more than tracking_tolerance', lost, away)
+
+    def _blame(self, what: str, bad: NDArray[np.bool_], values: Array) -> None:
+        if bad.any():
+            joint = int(np.argmax(bad))
+            raise ExperimentError(f'{self.joints.joint_names[joint]} {what}: '
+                                  f'{values[joint]:.4g}')

@@ -1,0 +1,156 @@
+"""`swap_model`: gives a model to several running nodes, to all of them or to none."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeoutError
+from dataclasses import dataclass
+from typing import Protocol
+
+from robodyn_ros.errors import RobodynError
+
+TICK = 0.05  # s between two looks whether the job was told to stop
+
+
+class SwapError(RobodynError):
+    """The model could not be given to all nodes."""
+
+
+@dataclass(frozen=True)
+class ModelTexts:
+    """A model as running nodes take it.
+
+    Attributes
+    ----------
+    urdf, motors : str
+        Text of the URDF and of the YAML with motor data.
+    origin : str
+        Name of its source.
+    """
+
+    urdf: str
+    motors: str
+    origin: str
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a node answers to a new model, or to a rollback.
+
+    Attributes
+    ----------
+    success : bool
+        Whether the node took it.
+    message : str
+        What it did, or why not.
+    version : int
+        Version of the model that it uses now.
+    """
+
+    success: bool
+    message: str
+    version: int = 0
+
+
+class ModelUser(Protocol):
+    """A running node that can be given a model."""
+
+    name: str
+
+    def is_ready(self) -> bool:
+        """Return whether the node is there."""
+
+    def set_model(self, model: ModelTexts) -> Future[Answer]:
+        """Ask the node to use a model."""
+
+    def roll_back(self) -> Future[Answer]:
+        """Ask the node to use the model before again."""
+
+
+def swap_model(users: Sequence[ModelUser], model: ModelTexts, *, timeout: float,
+               check: Callable[[], None] = lambda: None) -> list[int]:
+    """Give a model to all nodes; if one fails, return those before it to their old model.
+
+    Parameters
+    ----------
+    users : sequence of ModelUser
+        The nodes.
+    model : ModelTexts
+        The model.
+    timeout : float
+        s that a node may take for an answer. A node that takes the model after that is rolled
+        back as soon as it answers.
+    check : callable
+        It is called many times a second; an exception that it raises ends the swap.
+
+    Returns
+    -------
+    list of int
+        The version of the model in each node.
+
+    Raises
+    ------
+    SwapError
+        A node is not there, refused the model, or did not answer. It names the node, and every
+        node that could not be rolled back.
+    """
+    absent = [user.name for user in users if not user.is_ready()]
+    if absent:
+        raise SwapError(f'there is no {", ".join(absent)}; valid: running nodes with a service '
+                        'set_model')
+    done: list[ModelUser] = []
+    versions = []
+    for user in users:
+        asked = user.set_model(model)
+        try:
+            answer = _answer(asked, timeout, check)
+            if not answer.success:
+                raise SwapError(f'{user.name} refused the model: {answer.message}')
+        except BaseException as error:
+            if isinstance(error, FutureTimeoutError):
+                error = SwapError(f'{user.name} did not answer within {timeout:g} s')
+            if not asked.done() or asked.cancelled():
+                _roll_back_late(user, asked)
+            kept = _roll_back(done, timeout)
+            if kept:
+                raise SwapError(f'{error}; {", ".join(kept)} could not be rolled back and may use '
+                                'the new model') from error
+            raise error from None
+        done.append(user)
+        versions.append(answer.version)
+    return versions
+
+
+def _answer(asked: Future[Answer], timeout: float, check: Callable[[], None]) -> Answer:
+    end = time.monotonic() + timeout
+    while True:
+        check()
+        try:
+            return asked.result(TICK)
+        except FutureTimeoutError:
+            if time.monotonic() > end:
+                raise
+
+
+def _roll_back(users: Sequence[ModelUser], timeout: float) -> list[str]:
+    """Roll nodes back; return the names of those with which it failed."""
+    asked = [(user.name, user.roll_back()) for user in users]
+    kept = []
+    for name, future in asked:
+        try:
+            if not future.result(timeout).success:
+                kept.append(name)
+        except FutureTimeoutError:
+            kept.append(name)
+    return kept
+
+
+def _roll_back_late(user: ModelUser, asked: Future[Answer]) -> None:
+    """Roll a node back if it takes the model after nobody waits for it any more."""
+    def on_answer(answered: Future[Answer]) -> None:
+        if answered.exception() is None and answered.result().success:
+            user.roll_back()
+
+    asked.add_done_callback(on_answer)

@@ -1,0 +1,251 @@
+"""Which functions are exported: their arguments, what is traced, and what they must agree with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from robodyn_ros.dynamics import Dynamics, RobotDynamics
+from robodyn_ros.dynamics.catalogue import Catalogue
+from robodyn_ros.dynamics.loop_closure import LoopClosure
+from robodyn_ros.errors import UnknownNameError
+from robodyn_ros.export.parametric import PARAMETERS, with_symbols
+from robodyn_ros.model import Model
+
+DEFAULT_TERMS = ('gravity', 'coriolis', 'friction', 'mass_matrix', 'inverse_dynamics',
+                 'forward_dynamics')
+TERMS = (*DEFAULT_TERMS, 'coriolis_matrix', 'regressor')
+LINK_TERMS = ('pose', 'jacobian')
+
+MEANINGS = {
+    'gravity': 'Torques that hold the robot still, N m or N.',
+    'coriolis': 'Coriolis, centrifugal and gyroscopic torques, N m or N; gravity is not included.',
+    'friction': 'Friction of links and motors, N m or N.',
+    'mass_matrix': 'Mass matrix, rotor inertia included; row-major.',
+    'coriolis_matrix': 'Matrix C of Christoffel symbols, for which dM/dt - 2 C is skew; '
+                       'row-major.',
+    'inverse_dynamics': 'Torques of a motion, N m or N: M qdd + C qd + gravity + friction.',
+    'forward_dynamics': 'Accelerations that torques cause, rad/s^2 or m/s^2; friction is '
+                        'included.',
+    'regressor': 'Matrix Y with inverse_dynamics = Y * parameters; row-major, a column for each '
+                 'standard parameter.',
+    'pose': 'Homogeneous transform of the frame of link {link} in the root frame; 4 x 4, '
+            'row-major.',
+    'jacobian': 'Jacobian of link {link}: velocity of its origin, m/s, then angular velocity, '
+                'rad/s; axes of the root; 6 rows, row-major.',
+    'newton': 'Gaps of the closed loops, m, then the step of the dependent joints that closes '
+              'them to first order.',
+}
+
+
+@dataclass(frozen=True)
+class Function:
+    """One exported function.
+
+    Attributes
+    ----------
+    name : str
+        Without the prefix.
+    meaning : str
+        One sentence for the header.
+    arguments : tuple of (str, int)
+        Name and length of each array that is read.
+    shape : tuple of int
+        Shape of the result.
+    trace : callable
+        Takes an array of symbols for each argument, returns the result.
+    reference : callable, optional
+        The same from `rd.Dynamics`, for the self-test.
+    """
+
+    name: str
+    meaning: str
+    arguments: tuple[tuple[str, int], ...]
+    shape: tuple[int, ...]
+    trace: Callable[..., Any]
+    reference: Callable[..., Any] | None
+
+    @property
+    def size(self) -> int:
+        """How many numbers the result has."""
+        return int(np.prod(self.shape))
+
+
+def exported_functions(dynamics: RobotDynamics, terms: Sequence[str], *,
+                       parametric: bool = False) -> list[Function]:
+    """Return what is exported for a list of terms.
+
+    Parameters
+    ----------
+    dynamics : RobotDynamics
+        The robot.
+    terms : sequence of str
+        Of `TERMS`, or ``pose:LINK`` and ``jacobian:LINK``.
+    parametric : bool
+        The standard parameters are the first argument of every function that depends on them.
+
+    Raises
+    ------
+    UnknownNameError
+        A term or a link that does not exist.
+    """
+    maker = _Loops if dynamics.cuts else _Tree
+    functions = maker(dynamics, parametric)
+    return [*functions.always(), *(functions.function(term) for term in dict.fromkeys(terms))]
+
+
+class _Tree:
+    """The functions of a robot without closed loops."""
+
+    def __init__(self, dynamics: Any, parametric: bool):
+        self.dynamics, self.parametric = dynamics, parametric
+        self.tree: Dynamics = dynamics.tree
+        self.model = self.tree.model
+
+    def always(self) -> list[Function]:
+        return []
+
+    def function(self, term: str) -> Function:
+        kind, _, link = term.partition(':')
+        if kind in LINK_TERMS and link:
+            return self.link_function(kind, link)
+        if term not in TERMS:
+            raise UnknownNameError('term', term, (*TERMS, *(f'{kind}:LINK'
+                                                            for kind in LINK_TERMS)))
+        function = self.term(term)
+        if not self.parametric or term == 'regressor':
+            return function
+        count = PARAMETERS * len(self.model.body_joints)
+        return replace(
+            function, arguments=(('parameters', count), *function.arguments),
+            trace=lambda parameters, *arrays: self.traced(
+                term, with_symbols(self.tree.catalogue, parameters))(*arrays),
+            reference=lambda parameters, *arrays: self.with_parameters(parameters).function(
+                term).reference(*arrays))  # type: ignore[misc]
+
+    def with_parameters(self, parameters: Any) -> _Tree:
+        """The functions of the same robot with other parameters, not in parametric form."""
+        model = self.model.with_standard_parameters(parameters)
+        return type(self)(self.dynamics.with_model(model), False)
+
+    def term(self, term: str) -> Function:
+        catalogue = self.tree.catalogue
+        if term == 'regressor':
+            spec = catalogue.regressor_spec(range(len(self.model.parameter_names)))
+        else:
+            spec = catalogue.spec(term)
+        return Function(term, MEANINGS[term], tuple(zip(spec.arguments, spec.sizes, strict=True)),
+                        spec.shape, spec.function, getattr(self.tree, term))
+
+    def traced(self, term: str, catalogue: Catalogue) -> Callable[..., Any]:
+        """The function of a term to trace, of another catalogue of the same robot."""
+        return getattr(catalogue, term)  # type: ignore[no-any-return]
+
+    def link_function(self, kind: str, link: str) -> Function:
+        spec = getattr(self.tree.catalogue, f'{kind}_spec')(link)
+        method = getattr(self.tree, kind)
+        return Function(f'{kind}_{link_names(self.model)[link]}', MEANINGS[kind].format(link=link),
+                        tuple(zip(spec.arguments, spec.sizes, strict=True)), spec.shape,
+                        spec.function, lambda q: method(q, link))
+
+
+class _Loops(_Tree):
+    """The functions of a robot with closed loops, for a pose of all joints that closes them."""
+
+    ARGUMENTS = {'gravity': (), 'mass_matrix': (), 'coriolis': ('qd',), 'friction': ('qd',),
+                 'inverse_dynamics': ('qd', 'qdd'), 'forward_dynamics': ('qd', 'tau'),
+                 'regressor': ('qd', 'qdd')}
+
+    def __init__(self, dynamics: Any, parametric: bool):
+        super().__init__(dynamics, parametric)
+        self.free = [self.model.joint_names.index(name) for name in dynamics.joint_names]
+
+    def always(self) -> list[Function]:
+        spec = self.closure(self.tree.catalogue).kernel('newton').spec
+        return [Function('newton_step', MEANINGS['newton'], (('positions', spec.sizes[0]),),
+                         spec.shape, spec.function, None)]
+
+    def closure(self, catalogue: Catalogue) -> LoopClosure:
+        return self.dynamics.closure_of(catalogue)  # type: ignore[no-any-return]
+
+    def term(self, term: str) -> Function:
+        if term not in self.ARGUMENTS:
+            raise UnknownNameError('term of closed loops', term, self.ARGUMENTS)
+        n = self.dynamics.n
+        shape = {'mass_matrix': (n, n),
+                 'regressor': (n, len(self.model.parameter_names))}.get(term, (n,))
+        arguments = (('positions', self.model.n),
+                     *((name, n) for name in self.ARGUMENTS[term]))
+        return Function(term, MEANINGS[term], arguments, shape,
+                        self.traced(term, self.tree.catalogue), self.reference(term))
+
+    def traced(self, term: str, catalogue: Catalogue) -> Callable[..., Any]:
+        closure, n = self.closure(catalogue), self.dynamics.n
+        if term in ('inverse_dynamics', 'forward_dynamics'):
+            return getattr(closure, term)  # type: ignore[no-any-return]
+        if term == 'regressor':
+            def regressor(q: Any, qd: Any, qdd: Any) -> Any:
+                motion = closure.motion(q, qd)
+                g, speed, drift = motion[:, :-2], motion[:, -2], motion[:, -1]
+                spec = catalogue.regressor_spec(range(len(self.model.parameter_names)))
+                return g.T @ spec.function(q, speed, g @ qdd + drift)
+            return regressor
+        columns = {'mass_matrix': slice(0, n), 'coriolis': n, 'gravity': n + 1,
+                   'friction': n + 2}[term]
+        at_rest = (np.zeros(n),)
+        return lambda q, *qd: closure.terms(q, *(qd or at_rest))[:, columns]
+
+    def reference(self, term: str) -> Callable[..., Any]:
+        method, free = getattr(self.dynamics, term), self.free
+        if term == 'friction':
+            return lambda positions, qd: method(qd, positions[free], near=positions)
+        if term == 'regressor':
+            return self.regressor
+        return lambda positions, *others: method(positions[free], *others, near=positions)
+
+    def regressor(self, positions: Any, qd: Any, qdd: Any) -> Any:
+        """Reduced regressor near a closed pose, by way of the tree's."""
+        motion = self.dynamics.motion(positions[self.free], qd, near=positions)
+        return motion.matrix.T @ self.tree.regressor(motion.q, motion.qd, motion.qdd(qdd))
+
+    def link_function(self, kind: str, link: str) -> Function:
+        function = super().link_function(kind, link)
+        b, n, closure = self.model.n, self.dynamics.n, self.closure(self.tree.catalogue)
+        function = replace(function, arguments=(('positions', b),))
+        if kind == 'pose':
+            return function
+        return replace(
+            function, shape=(6, n),
+            trace=lambda q: function.trace(q) @ closure.motion(q, np.zeros(n))[:, :n],
+            reference=lambda q: self.tree.jacobian(q, link) @ self.dynamics.motion_matrix(
+                q[self.free], near=q))
+
+
+def link_names(model: Model) -> dict[str, str]:
+    """Return a name in C for every link; links whose names differ in signs alone get a number."""
+    names: dict[str, str] = {}
+    for link in model.link_frames:
+        name = plain = c_name(link)
+        count = 1
+        while name in names.values():
+            count += 1
+            name = f'{plain}_{count}'
+        names[link] = name
+    return names
+
+
+def c_name(text: str) -> str:
+    """Return a name as C allows it: letters, digits and underscores, no digit first.
+
+    Raises
+    ------
+    UnknownNameError
+        Nothing is left of it.
+    """
+    name = ''.join(c if c.isascii() and c.isalnum() else '_' for c in text).strip('_').lower()
+    if not name:
+        raise UnknownNameError('name for C', text, ('one with a letter',))
+    return name if not name[0].isdigit() else f'r{name}'

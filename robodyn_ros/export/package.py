@@ -1,0 +1,172 @@
+"""`export_c`: a folder with a robot's equations as C, their test and what builds them."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from robodyn_ros.dynamics import RobotDynamics, dynamics_of
+from robodyn_ros.dynamics.loops import Loops
+from robodyn_ros.errors import OutputError, UnknownNameError
+from robodyn_ros.export.c_code import Dialect
+from robodyn_ros.export.functions import (
+    DEFAULT_TERMS,
+    Function,
+    c_name,
+    exported_functions,
+    link_names,
+)
+from robodyn_ros.export.parametric import PARAMETERS
+from robodyn_ros.model import Model
+
+
+@dataclass(frozen=True, eq=False)
+class Package:
+    """What all files of an export are written from.
+
+    Attributes
+    ----------
+    dynamics : RobotDynamics
+        The robot.
+    functions : list of Function
+        What is exported.
+    dialect : Dialect
+        Spelling of numbers and names.
+    parametric : bool
+        The standard parameters are an argument.
+    origin : str
+        Where identified parameters come from; may be empty.
+    """
+
+    dynamics: RobotDynamics
+    functions: list[Function]
+    dialect: Dialect
+    parametric: bool
+    origin: str
+
+    @property
+    def model(self) -> Model:
+        """The robot; its loops, if any, cut open."""
+        return self.dynamics.model
+
+    @property
+    def prefix(self) -> str:
+        """What all names begin with."""
+        return self.dialect.prefix
+
+    @property
+    def name(self) -> str:
+        """Name of the CMake and ROS package."""
+        return f'{self.prefix}_dynamics'
+
+    @property
+    def loops(self) -> RobotDynamics | None:
+        """The robot if it has closed loops."""
+        return self.dynamics if self.dynamics.cuts else None
+
+    @property
+    def parameters(self) -> int:
+        """Number of standard parameters."""
+        return PARAMETERS * len(self.model.body_joints)
+
+    @property
+    def payload_links(self) -> dict[str, str]:
+        """Links that move, to which a payload can be fixed: the name in C, the link's own."""
+        return {name: link for link, name in link_names(self.model).items()
+                if self.model.link_frames[link].body >= 0}
+
+    def signature(self, function: Function) -> str:
+        """Return a function's declaration in C, without the semicolon."""
+        real = self.dialect.real
+        arguments = [f'const {real} {name}[{size}]' for name, size in function.arguments]
+        return (f'void {self.prefix}_{function.name}({", ".join(arguments)}, '
+                f'{real} result[{function.size}])')
+
+
+def export_c(robot: Model | RobotDynamics, folder: str | Path, *,
+             terms: Sequence[str] = DEFAULT_TERMS, prefix: str | None = None,
+             single: bool = False, own_sincos: bool = False, parametric: bool = False,
+             loops: Loops | str | Path | Mapping[str, object] | None = None,
+             friction_width: float = 0.0, origin: str = '') -> list[Path]:
+    """Write a robot's equations of motion as plain C (C99 that is also C++17).
+
+    The functions keep no state, allocate nothing, have no branch that depends on their arguments,
+    and need of the C library only sin, cos and sqrt.
+
+    Parameters
+    ----------
+    robot : Model or RobotDynamics
+        The robot.
+    folder : str or Path
+        Made if it does not exist; files of the same names are replaced.
+    terms : sequence of str
+        ``gravity``, ``coriolis``, ``friction``, ``mass_matrix``, ``inverse_dynamics``,
+        ``forward_dynamics``, ``coriolis_matrix``, ``regressor``, ``pose:LINK``,
+        ``jacobian:LINK``.
+    prefix : str, optional
+        What all names begin with; default: the robot's name.
+    single : bool
+        32-bit numbers instead of 64-bit ones.
+    own_sincos : bool
+        Use polynomials for sine and cosine instead of the C library's functions.
+    parametric : bool
+        The standard parameters (masses, inertias, friction) become an argument, so that values
+        can be exchanged, and payloads added, while the program runs.
+    loops : Loops, str, Path or mapping, optional
+        What closes a model's tree to loops, see `read_loops`.
+    friction_width : float
+        As of `Dynamics`, rad/s or m/s, if `robot` is a model.
+    origin : str
+        Where identified parameters come from; it is written into the header.
+
+    Returns
+    -------
+    list of Path
+        The files.
+
+    Raises
+    ------
+    UnknownNameError
+        A term, a link, or a prefix that C does not allow.
+    OutputError
+        The files cannot be written.
+    """
+    dynamics = dynamics_of(robot, loops, friction_width=friction_width)
+    name = c_name(dynamics.model.name) if prefix is None else prefix
+    if name != c_name(name):
+        raise UnknownNameError('prefix', name, (c_name(name),))
+    package = Package(dynamics, exported_functions(dynamics, terms, parametric=parametric),
+                      Dialect(name, single, own_sincos), parametric, origin)
+    return _write(Path(folder), {name: text(package) for name, text in _files(package).items()})
+
+
+def _files(package: Package) -> dict[str, Callable[[Package], str]]:
+    """Return which function writes each file."""
+    from robodyn_ros.export import build_files, cpp_class, header, self_test, source
+
+    prefix = package.prefix
+    return {f'{prefix}.h': header.header_text, f'{prefix}.c': source.source_text,
+            f'{prefix}.hpp': cpp_class.cpp_text, 'self_test.c': self_test.self_test_text,
+            'CMakeLists.txt': build_files.cmake_text, 'package.xml': build_files.package_xml,
+            'README.md': build_files.readme_text}
+
+
+def _write(folder: Path, texts: Mapping[str, str]) -> list[Path]:
+    """Write all files, or none where that fails or is interrupted."""
+    fresh = None
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        fresh = Path(tempfile.mkdtemp(prefix='.export', dir=folder.parent))
+        for name, text in texts.items():
+            (fresh / name).write_text(text, encoding='utf-8')
+        folder.mkdir(exist_ok=True)
+        return [(fresh / name).replace(folder / name) for name in texts]
+    except OSError as error:
+        raise OutputError(f'it cannot be written: {error.strerror or error}',
+                          path=folder) from None
+    finally:
+        if fresh is not None:
+            shutil.rmtree(fresh, ignore_errors=True)

@@ -1,0 +1,173 @@
+"""A C program that compares the exported functions with results of `rd.Dynamics`."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator
+
+import numpy as np
+
+from robodyn_ros.export.functions import Function
+from robodyn_ros.export.package import Package
+from robodyn_ros.export.parametric import PARAMETERS
+from robodyn_ros.spatial import Array
+
+STATES = 3
+TORQUES = ('gravity', 'coriolis', 'friction', 'inverse_dynamics')  # parts of one sum
+LARGEST = 20_000  # numbers of a function's results in the test; with more, fewer states
+TOLERANCE = {False: 1e-12, True: 2e-4}  # of the largest element of a result
+
+MAIN = '''
+/* Largest error relative to `scale` or the largest expected element; 2 if it is not a number. */
+static double error_of(const {real} *result, const {real} *expected, int count, double scale)
+{{
+    double error = 0;
+    for (int i = 0; i < count; i++) {{
+        const double difference = fabs((double)result[i] - (double)expected[i]);
+        const double size = fabs((double)expected[i]);
+        if (!(difference <= error))
+            error = difference;
+        if (size > scale)
+            scale = size;
+    }}
+    if (!(error >= 0))
+        return 2;
+    return scale > 0 ? error / scale : error;
+}}
+
+int main(void)
+{{
+    double error, worst = 0;
+    int failures = 0;
+{calls}
+    printf("%s: largest relative error %.2g, %d failures\\n", "{prefix}", worst, failures);
+    return failures != 0;
+}}
+'''
+
+CALL = '''
+    {{
+        {real} result[{size}];
+        for (int i = 0; i < {states}; i++) {{
+            {prefix}_{name}({arguments}, result);
+            error = error_of(result, {name}_result + {size} * i, {size}, {scale});
+            worst = error > worst ? error : worst;
+            if (error > {tolerance}) {{
+                printf("{name}, state %d: relative error %g\\n", i, error);
+                failures++;
+            }}
+        }}
+    }}'''
+
+CLOSE = '''
+    {{
+        {real} positions[{b}];
+        for (int i = 0; i < {states}; i++) {{
+            memcpy(positions, near_positions + {b} * i, sizeof positions);
+            error = {prefix}_close_loops(closed_q + {n} * i, positions);
+            if (!(error <= {gap})) {{
+                printf("close_loops, state %d: a gap of %g m is left\\n", i, error);
+                failures++;
+            }}
+            error = error_of(positions, closed_positions + {b} * i, {b}, 1.0);
+            if (error > {tolerance} * 100) {{
+                printf("close_loops, state %d: relative error %g\\n", i, error);
+                failures++;
+            }}
+        }}
+    }}'''
+
+
+def self_test_text(package: Package) -> str:
+    """Return the program; its results are computed here."""
+    real, prefix = package.dialect.real, package.prefix
+    states = _States(package)
+    lines = [f'/* Compares {prefix}.c with results of robodyn_ros. */', f'#include "{prefix}.h"',
+             '', '#include <math.h>', '#include <stdio.h>', '#include <string.h>', '']
+    calls = []
+    for function in package.functions:
+        if function.reference is None:
+            continue
+        count = max(1, min(states.count, LARGEST // max(function.size, 1)))
+        expected = [function.reference(*arrays) for arrays in states.of(function, count)]
+        inputs = list(zip(*states.of(function, count), strict=True))
+        names = []
+        for (name, size), given in zip(function.arguments, inputs, strict=True):
+            array = f'{function.name}_{name}'
+            lines += _array(package, array, np.concatenate(given))
+            names.append(f'{array} + {size} * i')
+        lines += _array(package, f'{function.name}_result', np.concatenate(
+            [np.ravel(result) for result in expected]))
+        calls.append(CALL.format(real=real, size=function.size, states=count, prefix=prefix,
+                                 name=function.name, arguments=', '.join(names),
+                                 scale=states.scale(function),
+                                 tolerance=TOLERANCE[package.dialect.single]))
+    if package.loops is not None:
+        b, n = package.model.n, package.dynamics.n
+        for name, values in (('near_positions', states.near), ('closed_q', states.q),
+                             ('closed_positions', states.positions)):
+            lines += _array(package, name, np.ravel(values))
+        calls.append(CLOSE.format(
+            real=real, b=b, n=n, states=states.count, prefix=prefix,
+            gap=1e-5 if package.dialect.single else 1e-12,
+            tolerance=TOLERANCE[package.dialect.single]))
+    if not calls:
+        calls = ['    error = 0;']
+    main = MAIN.format(real=real, prefix=prefix, calls='\n'.join(calls).lstrip('\n'))
+    return '\n'.join(lines) + main
+
+
+class _States:
+    """Random states of the robot, for all functions the same."""
+
+    def __init__(self, package: Package):
+        dynamics, rng = package.dynamics, np.random.default_rng(1)
+        self.count = 2 if package.parametric else STATES
+        shape = (self.count, dynamics.n)
+        joints = dynamics.joints
+        lower = np.where(np.isfinite(joints.lower), joints.lower, -np.pi)
+        upper = np.where(np.isfinite(joints.upper), joints.upper, np.pi)
+        self.q = rng.uniform(lower, upper, shape)
+        self.qd, self.qdd = rng.uniform(-1, 1, shape), rng.uniform(-1, 1, shape)
+        if package.loops is not None:
+            home = package.loops.home
+            middle = home[[package.model.joint_names.index(name)
+                           for name in dynamics.joint_names]]
+            self.q = middle + np.clip(self.q - middle, -0.1, 0.1)
+            self.positions = package.loops.positions(self.q)
+            self.near = self.positions + rng.uniform(-0.01, 0.01, self.positions.shape)
+        else:
+            self.positions = self.q
+        self.tau = dynamics.inverse_dynamics(self.q, self.qd, 0 * self.qdd) + rng.uniform(
+            -10, 10, shape)
+        nominal = package.model.standard_parameters
+        self.parameters = np.array([nominal, _changed(nominal, rng)])[:self.count]
+        if package.dialect.single:  # both sides get the same numbers
+            for name, value in vars(self).items():
+                if isinstance(value, np.ndarray):
+                    setattr(self, name, value.astype(np.float32).astype(np.float64))
+
+        self.torque = float(np.abs(self.tau).max())
+
+    def scale(self, function: Function) -> float:
+        """What errors are relative to if a result is smaller: for torques, those of a motion."""
+        return self.torque if function.name in TORQUES else 0.0
+
+    def of(self, function: Function, count: int) -> Iterator[tuple[Array, ...]]:
+        """The arguments of a function, for one state after the other."""
+        for k in range(count):
+            yield tuple(getattr(self, name)[k] for name, _ in function.arguments)
+
+
+def _changed(nominal: Array, rng: np.random.Generator) -> Array:
+    """Other parameters of real bodies: each is a tenth heavier or lighter, and has friction."""
+    chi = nominal.reshape(-1, PARAMETERS).copy()
+    chi[:, :10] *= rng.uniform(0.9, 1.1, (len(chi), 1))
+    chi[:, 10:] += rng.uniform(0.0, 0.1, chi[:, 10:].shape)
+    return chi.ravel()
+
+
+def _array(package: Package, name: str, values: Array) -> list[str]:
+    text = ', '.join(map(package.dialect.number, values))
+    return [f'static const {package.dialect.real} {name}[{len(values)}] = {{',
+            *textwrap.wrap(text, 99, initial_indent='    ', subsequent_indent='    '), '};']

@@ -1,0 +1,112 @@
+"""Opening files from outside: regular files alone, and never more than a stated number of bytes.
+
+A FIFO would make the reader wait for ever, a device may act or never end, and a huge file would
+fill the memory; all three are refused before anything is read.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+from typing import BinaryIO
+
+from robodyn_ros.errors import DescriptionError, PlacedError
+
+
+def check_regular(path: str | Path, limit: int, *, error: PlacedError = DescriptionError) -> Path:
+    """Return the path, with ``~`` expanded, of a regular file of at most ``limit`` bytes.
+
+    Use it where another library opens the file itself; otherwise use `open_regular`.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file.
+    limit : int
+        Most bytes.
+    error : type
+        DescriptionError or LogError.
+
+    Raises
+    ------
+    DescriptionError or LogError
+        The file does not exist, is no regular file, or is too large.
+    """
+    try:
+        path = Path(path).expanduser()
+        status = path.stat()
+    except (OSError, ValueError, RuntimeError) as reason:  # a null character, no home folder
+        raise error.at(str(path)[:200], f'cannot be read: {_why(reason)}',
+                       valid='the path of a file') from None
+    _check(status, path, limit, error)
+    return path
+
+
+def open_regular(path: str | Path, limit: int, *,
+                 error: PlacedError = DescriptionError) -> BinaryIO:
+    """Open a regular file of at most ``limit`` bytes for reading; as `check_regular`.
+
+    Raises
+    ------
+    DescriptionError or LogError
+        The file cannot be read, is no regular file, or is too large.
+    """
+    path = check_regular(path, limit, error=error)
+    try:
+        # what was a file a moment ago may be a FIFO now: never wait, and look again
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as reason:
+        raise error.at(str(path), f'cannot be read: {_why(reason)}') from None
+    file = os.fdopen(descriptor, 'rb')
+    try:
+        _check(os.fstat(descriptor), path, limit, error)
+    except BaseException:
+        file.close()
+        raise
+    return file
+
+
+def read_regular(path: str | Path, limit: int, *, error: PlacedError = DescriptionError) -> bytes:
+    """Return the content of a regular file of at most ``limit`` bytes.
+
+    Raises
+    ------
+    DescriptionError or LogError
+        The file cannot be read, is no regular file, or is too large.
+    """
+    with open_regular(path, limit, error=error) as file:
+        try:
+            content = file.read(limit + 1)  # files in /proc say 0 bytes and hold more
+        except OSError as reason:
+            raise error.at(str(path), f'cannot be read: {_why(reason)}') from None
+    if len(content) > limit:
+        raise error.at(str(path), f'has more than {limit} bytes', valid='a smaller file')
+    return content
+
+
+def read_text(path: str | Path, limit: int, *, error: PlacedError = DescriptionError) -> str:
+    """Return the content of a UTF-8 file of at most ``limit`` bytes, without a byte order mark.
+
+    Raises
+    ------
+    DescriptionError or LogError
+        The file cannot be read, is no regular file, is too large, or is not UTF-8.
+    """
+    try:
+        return read_regular(path, limit, error=error).decode('utf-8-sig')
+    except UnicodeDecodeError as reason:
+        raise error.at(str(path), f'cannot be read: not UTF-8 at byte {reason.start}',
+                       valid='UTF-8 text') from None
+
+
+def _check(status: os.stat_result, path: Path, limit: int, error: PlacedError) -> None:
+    if not stat.S_ISREG(status.st_mode):
+        kind = 'a folder' if stat.S_ISDIR(status.st_mode) else 'a FIFO, socket or device'
+        raise error.at(str(path), f'cannot be read: it is {kind}', valid='a regular file')
+    if status.st_size > limit:
+        raise error.at(str(path), f'has {status.st_size} bytes', valid=f'at most {limit} bytes')
+
+
+def _why(reason: Exception) -> str:
+    return getattr(reason, 'strerror', None) or str(reason)

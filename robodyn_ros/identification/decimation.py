@@ -1,0 +1,80 @@
+"""Parallel decimation of regressor and torque by one low-pass filter (Kolyubin 5.18-5.19)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.signal
+from numpy.typing import NDArray
+
+from robodyn_ros.spatial import Array
+
+OUTPUT_RATE = 3.2  # decimated samples a second, over the cutoff; the filter passes up to 1.5
+TAPS_PER_STEP = 5  # half the length of the filter, in decimated samples
+OVERSAMPLING = 3  # samples of smooth columns for each decimated one, ten times the cutoff
+
+
+@dataclass(frozen=True)
+class Decimation:
+    """A zero-phase FIR filter of which only every ``step``-th output is computed.
+
+    Attributes
+    ----------
+    step : int
+        Samples between outputs; 1 stands for no filter.
+    stride : int
+        Samples between those that are needed of columns without jumps.
+    rate : float
+        Samples a second, Hz.
+    cutoff : float
+        Cutoff frequency, Hz.
+    """
+
+    step: int
+    stride: int
+    rate: float
+    cutoff: float
+
+    @classmethod
+    def at(cls, rate: float, cutoff: float) -> Decimation:
+        """Return the decimation for a sample rate and a cutoff frequency (0: none), Hz."""
+        step = int(rate / OUTPUT_RATE / cutoff) if cutoff else 1
+        if step <= 1:
+            return cls(1, 1, rate, 0.0)
+        stride = max(1, step // OVERSAMPLING)
+        return cls(step // stride * stride, stride, rate, cutoff)
+
+    @property
+    def half(self) -> int:
+        """Samples on each side of an output that the filter sees."""
+        return TAPS_PER_STEP * self.step if self.step > 1 else 0
+
+    def count(self, size: int) -> int:
+        """Return the number of outputs for a number of samples."""
+        return max(0, -(-(size - 2 * self.half) // self.step))
+
+    def centres(self, size: int) -> NDArray[np.int_]:
+        """Return the indices of the samples at which the outputs lie."""
+        return self.half + self.step * np.arange(self.count(size))
+
+    def __call__(self, values: Array, stride: int = 1) -> Array:
+        """Return the filtered and decimated values.
+
+        Parameters
+        ----------
+        values : ndarray, shape (N, ...)
+            Every sample, or every ``stride``-th.
+        stride : int
+            Samples between consecutive values.
+        """
+        if self.step == 1:
+            return values
+        half = self.half // stride
+        taps = scipy.signal.firwin(2 * half + 1, self.cutoff, fs=self.rate / stride)
+        flat = values.reshape(len(values), -1)
+        filtered = scipy.signal.upfirdn(taps, flat, down=self.step // stride, axis=0)
+        size = (len(values) - 1) * stride + 1
+        first = 2 * TAPS_PER_STEP
+        return np.asarray(filtered[first:first + self.count(size)]).reshape(
+            -1, *values.shape[1:])

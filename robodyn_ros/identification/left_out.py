@@ -1,0 +1,244 @@
+"""Errors of the raw torque on data left out of a fit, by which settings are chosen.
+
+Candidates are compared on normal equations at a reduced rate, which are cheap. Means over blocks
+of samples stand in for the parallel filter; a block that is twice as long has half the cutoff.
+The error is that of the shortest blocks, which are the same for all candidates: they hold the
+raw torque up to frequencies that no candidate could explain.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.linalg
+from numpy.typing import NDArray
+
+from robodyn_ros.errors import LogError
+from robodyn_ros.identification.linear_model import LinearModel
+from robodyn_ros.identification.observations import Observations
+from robodyn_ros.numerics import safe_divide
+from robodyn_ros.spatial import Array
+
+FOLDS = 6  # contiguous parts of the data
+LEAST_BLOCKS = 4  # of a fold
+SWEEPS = 3  # of the weights of the rows
+RIDGE = 1e-9  # of each column's square: what is not excited at all stays zero
+LEAST_SIGMA = 1e-6  # of the largest residual of a row, so that no row has an infinite weight
+BLOCK = 0.6  # length of a block, over 1 / cutoff: the mean then halves the cutoff frequency too
+PER_BLOCK = 4  # samples of W in the shortest block, at most
+MOST_SAMPLES = 8000  # of W: of longer logs the middle part of every piece serves for choices
+
+
+class Raw(NamedTuple):
+    """Gram matrices of the shortest blocks, (F, p + 1, p + 1), and the size of the torque."""
+
+    grams: Array
+    size: float
+
+
+@dataclass(eq=False)
+class Folds:
+    """Gram matrices of the folds.
+
+    Attributes
+    ----------
+    fitted : ndarray, shape (F, rows, p + 1, p + 1)
+        Those of ``[W, tau]``, averaged over blocks.
+    counts : ndarray, shape (F, rows)
+        Numbers of blocks.
+    raw : ndarray, shape (F, p + 1, p + 1)
+        Those of the shortest blocks, including those that are too slow for the fit, over all
+        rows.
+    size : float
+        Sum of the squares of the measured torque, known torques included.
+    """
+
+    fitted: Array
+    counts: Array
+    raw: Array
+    size: float
+
+    def errors(self, columns: list[int]) -> Array:
+        """Return the squared relative error of the raw torque of each fold, shape (F,).
+
+        Parameters
+        ----------
+        columns : list of int
+            Columns of W that are fitted on the other folds.
+        """
+        places = np.array([*columns, self.fitted.shape[-1] - 1])
+        fitted = self.fitted[:, :, places[:, None], places]
+        raw = self.raw[:, places[:, None], places]
+        whole = fitted.sum(axis=0)
+        sigma = _sigma(whole, self.counts.sum(axis=0))
+        errors = np.zeros(len(fitted))
+        for out in range(len(fitted)):
+            theta = _solved(whole - fitted[out], sigma)
+            errors[out] = float(theta @ raw[out] @ theta)
+        return np.asarray(safe_divide(errors, self.size / len(fitted), at_zero=np.inf))
+
+
+class Coarse:
+    """The equations of some segments at a reduced rate.
+
+    Parameters
+    ----------
+    observations : Observations
+        The segments with their torques and their linear model.
+    highest : float
+        Highest cutoff frequency of a parallel filter that is to be compared, Hz; 0: none.
+
+    Attributes
+    ----------
+    matrices : list of ndarray, shape (M, rows, p)
+        W of every segment at every ``stride``-th sample.
+    """
+
+    def __init__(self, observations: Observations, highest: float):
+        self.observations, self.highest = observations, highest
+        segments = observations.segments
+        lengths = [BLOCK / highest * s.rate if highest else 1.0 for s in segments]
+        self._per_block = max(1, min(PER_BLOCK, round(min(lengths))))
+        self._strides = [max(1, round(length / self._per_block)) for length in lengths]
+        total = sum(len(s.t) / k for s, k in zip(segments, self._strides, strict=True))
+        part = min(1.0, MOST_SAMPLES / total)
+        self._parts = []
+        for segment, stride in zip(segments, self._strides, strict=True):
+            size = int(part * len(segment.t)) // (stride * self._per_block) \
+                * stride * self._per_block
+            first = (len(segment.t) - size) // 2
+            self._parts.append(slice(first, first + size))
+        self.matrices = [observations.linear.regressor(
+            *self._states(k), segments[k].qdd[self._places(k)], loaded=segments[k].loaded,
+            directions=observations.directions(k)[self._places(k)])
+            for k in range(len(segments))]
+
+    def friction(self, linear: LinearModel) -> list[Array]:
+        """Return the friction columns of another linear model for every segment."""
+        found = []
+        for k in range(len(self._parts)):
+            q, qd = self._states(k)
+            rate = self.observations.segments[k].rate / self._strides[k]
+            found.append(linear.friction_regressor(q, qd, linear.directions(q, qd, rate))[
+                :, :, linear.friction_columns()])
+        return found
+
+    def folds(self, matrices: list[Array], cutoff: float, raw: Raw | None = None) -> Folds:
+        """Return the Gram matrices of contiguous folds.
+
+        Parameters
+        ----------
+        matrices : list of ndarray, shape (M, rows, p)
+            W of every segment, at the samples of ``self.matrices``.
+        cutoff : float
+            Cutoff frequency of the parallel filter, Hz: ``highest`` over a power of two.
+        raw : Raw, optional
+            What `raw` returned for the same matrices.
+
+        Raises
+        ------
+        LogError
+            If the log is too short to leave parts of it out.
+        """
+        length = self._per_block * (round(self.highest / cutoff) if cutoff else 1)
+        each = max(1, -(-FOLDS // len(matrices)))
+        fitted, counts = [], []
+        for k, w in enumerate(matrices):
+            if len(w) // length < LEAST_BLOCKS * each:
+                raise LogError('is too short to leave parts of it out',
+                               source=self.observations.segments[k].source)
+            edges = np.linspace(0, len(w) // length, each + 1).astype(int)
+            means, tau, _, used = self._means(k, w, length, far=True)
+            grams, count = _grams(means, tau, used, edges)
+            fitted.append(grams)
+            counts.append(count)
+        return Folds(np.concatenate(fitted), np.concatenate(counts),
+                     *(self.raw(matrices) if raw is None else raw))
+
+    def raw(self, matrices: list[Array]) -> Raw:
+        """Return the Gram matrices of the shortest blocks, and the size of the torque."""
+        each = max(1, -(-FOLDS // len(matrices)))
+        found, size = [], 0.0
+        for k, w in enumerate(matrices):
+            means, tau, measured, used = self._means(k, w, self._per_block, far=False)
+            edges = np.linspace(0, len(means), each + 1).astype(int)
+            found.append(_grams(means, tau, used, edges)[0].sum(axis=1))
+            size += float(np.square(measured[used]).sum())
+        return Raw(np.concatenate(found), size)
+
+    def _places(self, k: int) -> slice:
+        part = self._parts[k]
+        return slice(part.start, part.stop, self._strides[k])
+
+    def _states(self, k: int) -> tuple[Array, Array]:
+        segment, places = self.observations.segments[k], self._places(k)
+        return segment.q[places], segment.qd[places]
+
+    def _means(self, k: int, w: Array, length: int, *, far: bool,
+               ) -> tuple[Array, Array, Array, NDArray[np.bool_]]:
+        """Return means of W, of the torque to explain and of the measured one; and their use."""
+        observations, stride = self.observations, self._strides[k]
+        segment, rows = observations.segments[k], observations.linear.rows
+        blocks = len(w) // length
+        start = self._parts[k].start
+        inside = slice(start, start + blocks * length * stride)
+        used = observations.torques_of & segment.measured[inside, None]
+        if far and observations.slow.any():
+            reach = length * stride / segment.rate / 2
+            used = used & observations.far_from_slow(k, reach)[inside] \
+                & (np.abs(segment.qd[inside]) > observations.slow)
+        middle = used[length * stride // 2::length * stride]
+        tau, measured = (_block_means(x[inside], length * stride) for x in (
+            observations.torque(k), observations.measured(k)))
+        return (_block_means(w[:blocks * length], length), tau, measured,
+                np.tile(middle, (1, rows // middle.shape[1])))
+
+
+def _block_means(values: Array, length: int) -> Array:
+    """Return means over blocks of samples, shape (N / length, ...)."""
+    while length % 2 == 0:  # adding halves is many times faster than a short inner sum
+        values = 0.5 * (values[::2] + values[1::2])
+        length //= 2
+    return values.reshape(-1, length, *values.shape[1:]).mean(axis=1)
+
+
+def _grams(w: Array, tau: Array, used: NDArray[np.bool_], edges: NDArray[np.int_],
+           ) -> tuple[Array, Array]:
+    """Return Gram matrices of ``[W, tau]``, and numbers of samples, between the edges."""
+    rows, p = w.shape[1:]
+    grams = np.zeros((len(edges) - 1, rows, p + 1, p + 1))
+    counts = np.zeros((len(edges) - 1, rows))
+    for row in range(rows):
+        felt = np.append(np.flatnonzero(w[:, row].any(axis=0)), p)
+        data = np.column_stack([w[:, row][:, felt[:-1]], tau[:, row]]) * used[:, row, None]
+        for fold, (a, b) in enumerate(zip(edges[:-1], edges[1:], strict=True)):
+            grams[fold, row][np.ix_(felt, felt)] = data[a:b].T @ data[a:b]
+            counts[fold, row] = used[a:b, row].sum()
+    return grams, counts
+
+
+def _sigma(grams: Array, count: Array) -> Array:
+    """Return the standard deviation of each row's residual of a fit."""
+    rows, b = len(grams), grams.shape[-1] - 1
+    sigma = np.ones(rows)
+    for _ in range(SWEEPS):
+        theta = _solved(grams, sigma)
+        squares = np.maximum(np.einsum('i,rij,j->r', theta, grams, theta), 0.0)
+        sigma = np.sqrt(safe_divide(squares, np.maximum(count - b / rows, 1.0)))
+        sigma = np.maximum(sigma, LEAST_SIGMA * (float(sigma.max()) or 1.0))
+    return sigma
+
+
+def _solved(grams: Array, sigma: Array) -> Any:
+    """Return weighted least squares of Gram matrices, with -1 for the torque appended."""
+    b = grams.shape[-1] - 1
+    whole = np.tensordot(1 / sigma**2, grams, 1)
+    scale = np.sqrt(np.diag(whole)[:b])
+    scale = np.where(scale > 0, scale, 1.0)
+    matrix = whole[:b, :b] / np.outer(scale, scale)
+    matrix[np.diag_indices(b)] += RIDGE
+    factor = scipy.linalg.cho_factor(matrix, overwrite_a=True, check_finite=False)
+    theta = scipy.linalg.cho_solve(factor, whole[:b, b] / scale, check_finite=False) / scale
+    return np.append(theta, -1.0)

@@ -1,0 +1,96 @@
+"""How a log file is to be understood: `LogFormat`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from robodyn_ros.description.section import Section
+from robodyn_ros.errors import LogError
+
+SPELLINGS = {
+    'time': ('t', 'time', 'stamp', 'timestamp'),
+    'position': ('q', 'position', 'pos'),
+    'velocity': ('qd', 'dq', 'velocity', 'vel'),
+    'torque': ('tau', 'effort', 'torque'),
+    'motor_torque': ('tau_motor', 'motor_torque'),
+    'extra': ('extra', 'tau_extra'),
+    'reference': ('q_reference', 'reference'),
+}
+
+
+@dataclass(frozen=True)
+class LogFormat:
+    """How a log file is to be understood; every field has a default.
+
+    Attributes
+    ----------
+    topic, motor_topic : str
+        Topics of type sensor_msgs/JointState in a bag. The efforts of the second are the torques
+        of the motors.
+    time, position, velocity, torque, motor_torque, extra, reference : str
+        Names of arrays in an NPZ file, or of groups of columns in a CSV file (``position`` reads
+        ``position_JOINT``, ``position_1`` or ``JOINT_position``). By default, the usual spellings
+        are tried.
+    joints : sequence of str
+        Names of the joints in the order of the columns, where the file has none.
+    rate : float
+        Sample rate in Hz, where the file has no time.
+    unit_of_time : float
+        Length of one unit of time in s, for example 1e-3 for milliseconds.
+    degrees : bool
+        Whether positions and velocities are in degrees.
+    side : str
+        ``joint``, or ``motor`` where positions and torques are those of the motors. The gear
+        ratios or the gear matrix of the model then convert them (theory section 3).
+    position_offset : sequence of float
+        Offsets that are added to the joint positions, rad or m.
+    torque_scale : sequence of float
+        Factors on the torques, for example drive gains in N m/A.
+    """
+
+    topic: str = 'joint_states'
+    motor_topic: str = ''
+    time: str = ''
+    position: str = ''
+    velocity: str = ''
+    torque: str = ''
+    motor_torque: str = ''
+    extra: str = ''
+    reference: str = ''
+    joints: Sequence[str] = ()
+    rate: float = 0.0
+    unit_of_time: float = 1.0
+    degrees: bool = False
+    side: str = 'joint'
+    position_offset: Sequence[float] = ()
+    torque_scale: Sequence[float] = ()
+
+    @classmethod
+    def read(cls, source: Mapping[str, Any] | str | Path) -> LogFormat:
+        """Read a format from a YAML file, or from a mapping such as the file holds.
+
+        Raises
+        ------
+        LogError
+            If the file cannot be read, or if a value is of the wrong type.
+        UnknownNameError
+            If a key is not a field of `LogFormat`.
+        """
+        entry = Section.read(source, 'log format', [key.name for key in fields(cls)],
+                             error=LogError)
+        values: dict[str, Any] = {}
+        for key in entry:
+            if key == 'joints':
+                values[key] = entry.names(key)
+            elif key in ('position_offset', 'torque_scale'):
+                values[key] = entry.array(key, (None,)).tolist()
+            elif key in ('rate', 'unit_of_time'):
+                values[key] = entry.number(key, above=0)
+            elif key == 'degrees':
+                values[key] = entry.flag(key)
+            else:
+                values[key] = entry.text(key)
+        return cls(**values)

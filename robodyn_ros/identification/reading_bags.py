@@ -1,0 +1,124 @@
+"""Reads joint states from ROS 2 bags: sqlite3 or MCAP, with or without their metadata."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from robodyn_ros.errors import LogError
+from robodyn_ros.files import check_regular
+from robodyn_ros.identification.log import MINIMUM
+from robodyn_ros.identification.log_format import LogFormat
+from robodyn_ros.packages import package
+from robodyn_ros.spatial import Array
+
+BAG_SUFFIXES = ('.db3', '.mcap')
+JOINT_STATE = 'sensor_msgs/msg/JointState'
+LARGEST_BAG = 1 << 36  # bytes of a file; messages are read one by one
+MOST_MESSAGES = 10_000_000  # 2.7 hours at 1 kHz; arrays of this many samples still fit in memory
+
+
+def read_bag(path: Path, form: LogFormat) -> tuple[dict[str, Array], list[str], list[str]]:
+    """Return the arrays of a bag, the names of its joints, and notes."""
+    notes: list[str] = []
+    states = _joint_states(path, form.topic, notes)
+    if not states:
+        raise LogError(f'has no message on {form.topic!r}', source=str(path),
+                       valid='a topic of sensor_msgs/JointState')
+    names = list(states[0].name)
+    rows: dict[str, list[Any]] = {'time': [], 'position': [], 'velocity': [], 'torque': []}
+    lacking = 0
+    for state in states:
+        place = {name: k for k, name in enumerate(state.name)}
+        sizes = {len(state.position), len(state.effort)}
+        if sizes != {len(place)} or any(name not in place for name in names):
+            lacking += 1
+            continue
+        order = [place[name] for name in names]
+        rows['time'].append(state.header.stamp.sec + state.header.stamp.nanosec * 1e-9)
+        rows['position'].append(np.asarray(state.position)[order])
+        rows['torque'].append(np.asarray(state.effort)[order])
+        rows['velocity'].append(np.asarray(state.velocity)[order]
+                                if len(state.velocity) == len(place) else np.full(len(order), 0.0))
+    if not rows['time']:
+        raise LogError('has no state with positions and efforts of every joint', source=str(path))
+    arrays = {key: np.array(value) for key, value in rows.items()}
+    if not arrays['velocity'].any():
+        del arrays['velocity']
+    if lacking:
+        notes.append(f'{lacking} states without positions and efforts of every joint were left '
+                     'out')
+    if form.motor_topic:
+        arrays['motor_torque'] = _at_stamps(path, form.motor_topic, names, arrays['time'],
+                                            notes)
+    return arrays, names, notes
+
+
+def _at_stamps(path: Path, topic: str, names: list[str], stamps: Array,
+               notes: list[str]) -> Array:
+    """Return the efforts of another topic, interpolated at the stamps of the first."""
+    states = [s for s in _joint_states(path, topic, notes) if set(names) <= set(s.name)
+              and len(s.effort) == len(s.name)]
+    if len(states) < 2:
+        raise LogError(f'has no efforts of every joint on {topic!r}', source=str(path))
+    t = np.array([s.header.stamp.sec + s.header.stamp.nanosec * 1e-9 for s in states])
+    order = np.argsort(t, kind='stable')
+    efforts = np.array([[s.effort[list(s.name).index(name)] for name in names] for s in states])
+    return np.column_stack([np.interp(stamps, t[order], column) for column in efforts[order].T])
+
+
+def _joint_states(path: Path, topic: str, notes: list[str]) -> list[Any]:
+    """Return the messages of a topic; of a damaged file those before the damage."""
+    states: list[Any] = []
+    for part in _parts(path):
+        try:
+            for state in _messages(part, topic):
+                states.append(state)
+                if len(states) > MOST_MESSAGES:
+                    break
+        except LogError:
+            raise
+        except Exception as error:  # rosbags passes on the errors of sqlite and of its readers
+            if len(states) < MINIMUM:
+                raise LogError(f'cannot be read: {type(error).__name__}: {error}',
+                               source=str(part), valid='a ROS 2 bag, sqlite3 or MCAP') from None
+            notes.append(f'{part.name} is damaged after {len(states)} messages '
+                         f'({type(error).__name__}); what came before is used')
+        if len(states) > MOST_MESSAGES:
+            raise LogError(f'has more than {MOST_MESSAGES} messages on {topic!r}',
+                           source=str(path), valid='a shorter bag')
+    return states
+
+
+def _parts(path: Path) -> list[Path]:
+    """Return the bag as a whole where it has its metadata, otherwise its storage files."""
+    for file in path.iterdir() if path.is_dir() else [path]:
+        check_regular(file, LARGEST_BAG, error=LogError)
+    if not path.is_dir():
+        return [path]
+    if (path / 'metadata.yaml').is_file():
+        return [path]
+    files = sorted(file for file in path.iterdir() if file.suffix in BAG_SUFFIXES)
+    if not files:
+        raise LogError('contains no .db3 or .mcap file', source=str(path), valid='a ROS 2 bag')
+    return files
+
+
+def _messages(path: Path, topic: str) -> Iterator[Any]:
+    typesys = package('rosbags.typesys')
+    store = typesys.get_typestore(typesys.Stores.ROS2_JAZZY)
+    with package('rosbags.rosbag2').Reader(path) as bag:
+        wanted = [c for c in bag.connections if c.topic.strip('/') == topic.strip('/')]
+        if not wanted:
+            there = sorted({c.topic for c in bag.connections if c.msgtype == JOINT_STATE})
+            raise LogError(f'has no topic {topic!r}', source=str(path),
+                           valid=', '.join(there) or f'a bag with a topic of {JOINT_STATE}')
+        for connection in wanted:
+            if connection.msgtype != JOINT_STATE:
+                raise LogError(f'has {topic!r} of type {connection.msgtype}', source=str(path),
+                               valid=JOINT_STATE)
+        for connection, _, raw in bag.messages(connections=wanted):
+            yield store.deserialize_cdr(raw, connection.msgtype)

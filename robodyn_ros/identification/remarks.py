@@ -1,0 +1,60 @@
+"""What a user should know about an identification, in sentences."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from robodyn_ros.identification.base_parameters import BaseParameters
+from robodyn_ros.identification.estimation import Estimate
+from robodyn_ros.identification.statistics import Uncertainty
+from robodyn_ros.numerics import safe_divide
+from robodyn_ros.spatial import Array
+
+BIAS_IN_TORQUE = 1e-4  # of the torque: a bias that changes it by less is not reported
+BIAS_DEVIATIONS = 2.0  # a bias counts from two standard deviations on, as in a test at 5 %
+VAGUE_PARAMETERS = 1 / 3  # of all: with more vague ones than these the motion is called poor
+CORRELATED = (1.0, 3.0)  # Durbin-Watson outside is a strong correlation; 2 is none
+LISTED = 8  # names in one sentence
+
+
+def remarks(uncertainty: Uncertainty, base: BaseParameters, estimate: Estimate,
+            bias: Array) -> list[str]:
+    """Return remarks on how well the parameters are determined.
+
+    Parameters
+    ----------
+    uncertainty : Uncertainty
+        The uncertainty of the estimate.
+    base : BaseParameters
+        The b base parameters.
+    estimate : Estimate
+        Their estimate.
+    bias : ndarray, shape (b,)
+        Differences from the estimate by instrumental variables, in standard deviations.
+    """
+    notes = [f'{base.count} base parameters, condition number {uncertainty.condition:.4g}',
+             *uncertainty.poorly_told_apart]
+    relative = safe_divide(uncertainty.deviation, np.abs(estimate.values), at_zero=np.inf)
+    vague = int((relative > 1).sum())
+    if vague > base.count * VAGUE_PARAMETERS:
+        notes.append(f'{vague} of {base.count} base parameters have a standard deviation larger '
+                     'than their value: this motion excites the robot badly')
+    if abs(uncertainty.delay) > 2 * uncertainty.delay_deviation:
+        notes.append(f'the torques are {1e3 * uncertainty.delay:.3g} ms older than the positions '
+                     f'(standard deviation {1e3 * uncertainty.delay_deviation:.2g} ms); the '
+                     'estimate accounts for it')
+    watson = uncertainty.durbin_watson
+    if np.nanmin(watson) < CORRELATED[0] or np.nanmax(watson) > CORRELATED[1]:
+        notes.append(f'Durbin-Watson statistics from {np.nanmin(watson):.2f} to '
+                     f'{np.nanmax(watson):.2f}: the residuals are correlated in time, which the '
+                     'standard deviations take into account')
+    # a bias is reported only where the torques show it as well
+    felt = np.linalg.norm(estimate.factor, axis=0) * uncertainty.deviation * np.abs(bias)
+    seen = felt > BIAS_IN_TORQUE * np.linalg.norm(estimate.factor @ estimate.values)
+    biased = [name for name, value, there in zip(base.names, bias, seen, strict=True)
+              if abs(value) > BIAS_DEVIATIONS and there]
+    if biased:
+        notes.append('noise in the motion has biased these parameters, as the comparison with '
+                     'instrumental variables shows: ' + ', '.join(biased[:LISTED])
+                     + (', ...' if len(biased) > LISTED else ''))
+    return notes

@@ -1,0 +1,135 @@
+"""What an identification can be told: `Settings`, and `FilterSettings` for the positions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import scipy.signal
+
+from robodyn_ros.errors import UnknownNameError, ValueRangeError
+from robodyn_ros.model.kinds import FRICTION_NAMES, METHODS, kind_of
+
+ORDER = 4  # of the Butterworth filter, as in Gautier's and Kolyubin's experiments
+
+
+@dataclass(frozen=True)
+class FilterSettings:
+    """How positions are filtered.
+
+    Attributes
+    ----------
+    cutoff : float, optional
+        Cutoff frequency in Hz. By default it follows from the spectrum of the motion.
+    order : int, optional
+        Order of the Butterworth filter, which runs forth and back. The default is 4, or the
+        order that the corridor needs.
+    corridor : tuple of float, optional
+        (pass frequency in Hz, greatest loss there in dB, stop frequency in Hz, least damping
+        there in dB). The lowest order that keeps both is taken, and the cutoff follows
+        (Kolyubin 5.5.1).
+    """
+
+    cutoff: float | None = None
+    order: int | None = None
+    corridor: tuple[float, float, float, float] | None = None
+
+    def design(self, rate: float, automatic: float) -> tuple[float, int]:
+        """Return the cutoff frequency and the order of the filter.
+
+        Parameters
+        ----------
+        rate : float
+            Sample rate, Hz.
+        automatic : float
+            Cutoff frequency to use where none is set, Hz.
+
+        Raises
+        ------
+        ValueRangeError
+            If the settings do not fit the sample rate.
+        """
+        if self.corridor is not None:
+            low, loss, high, damping = self.corridor
+            if not 0 < low < high < rate / 2 or not 0 < loss < damping:
+                raise ValueRangeError('corridor', self.corridor, '0 < pass < stop < rate / 2 and '
+                                      '0 < dB lost < dB damped')
+            order, cutoff = scipy.signal.buttord(low, high, loss / 2, damping / 2, fs=rate)
+            return float(cutoff), int(order)
+        cutoff = automatic if self.cutoff is None else self.cutoff
+        order = ORDER if self.order is None else self.order
+        if not 0 < cutoff < rate / 2:
+            raise ValueRangeError('cutoff', cutoff, f'above 0 and below {rate / 2:g} Hz')
+        if not 1 <= order <= 10:
+            raise ValueRangeError('filter order', order, '1 to 10')
+        return cutoff, order
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to identify; every setting has a default.
+
+    Attributes
+    ----------
+    kind : str
+        ``rigid``, ``lumped``, ``links``, ``links_and_drives`` or ``drives``: see `LinearModel`.
+        Kolyubin's ``model1``, ``model2`` and ``model3`` are the last three.
+    friction : str
+        A friction model, see `FrictionShape`; ``auto`` chooses one by the error on data that was
+        left out of the fit.
+    friction_width : float, optional
+        Width of sign(s), as a fraction of each joint's fast speed. By default it is chosen with
+        the friction model, or zero.
+    method : str
+        ``weighted`` least squares, ``ordinary`` least squares, or ``huber`` against outliers.
+    joints : sequence of str, optional
+        Joints whose bodies are estimated; the others keep their nominal parameters.
+    torques_of : sequence of str, optional
+        Joints whose torques are used. The default is all joints.
+    payload : str, optional
+        Link that carries an unknown payload in the logs that are ``loaded``.
+    payload_mass : float, optional
+        Mass of the payload in kg, where it is known.
+    filter : FilterSettings
+        The filter of the positions.
+    decimation : float, optional
+        Cutoff of the parallel filter in Hz; 0 means that nothing is filtered in parallel. By
+        default it follows from the motion.
+    slow : float or sequence of float, optional
+        Samples of a joint below this speed (rad/s or m/s) are left out.
+    guard : float, optional
+        Time in s around a slow sample in which the joint's samples are left out as well: what
+        friction does while a joint sticks reaches through the filters. The default is half the
+        width of the parallel filter, or less where half of a joint's fast samples would be lost.
+    prior : float, optional
+        Weight of the nominal model in the physically consistent estimate; see
+        `consistent_estimate` for the default.
+    """
+
+    kind: str = 'lumped'
+    friction: str = 'auto'
+    friction_width: float | None = None
+    method: str = 'weighted'
+    joints: Sequence[str] | None = None
+    torques_of: Sequence[str] | None = None
+    payload: str | None = None
+    payload_mass: float | None = None
+    filter: FilterSettings = FilterSettings()
+    decimation: float | None = None
+    slow: float | Sequence[float] | None = None
+    guard: float | None = None
+    prior: float | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse unknown names, and write the kind by its own name."""
+        object.__setattr__(self, 'kind', kind_of(self.kind))
+        if self.method not in METHODS:
+            raise UnknownNameError('method', self.method, METHODS)
+        if self.friction not in FRICTION_NAMES:
+            raise UnknownNameError('friction model', self.friction, FRICTION_NAMES)
+
+    def changed(self) -> dict[str, Any]:
+        """Return the settings that differ from their defaults, as plain data."""
+        usual = asdict(Settings())
+        return {key: value for key, value in asdict(self).items() if value != usual[key]}

@@ -1,0 +1,18 @@
+"""`Model`: a robot as flat arrays, ready for dynamics, and what builds it."""
+
+from robodyn_ros.model.build import build_model, load_model, model_from_dh
+from robodyn_ros.model.model import (
+    LINK_FRICTION,
+    MOTOR_FRICTION,
+    PARAMETER_NAMES,
+    RIGID,
+    ROTOR,
+    Joints,
+    LinkFrame,
+    Model,
+    payload_inertial,
+)
+
+__all__ = ['LINK_FRICTION', 'MOTOR_FRICTION', 'PARAMETER_NAMES', 'RIGID', 'ROTOR', 'Joints',
+           'LinkFrame', 'Model', 'build_model', 'load_model', 'model_from_dh',
+           'payload_inertial']

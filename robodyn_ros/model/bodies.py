@@ -1,0 +1,77 @@
+"""The moving bodies of a description, with fixed and locked links merged into them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from robodyn_ros.description.robot import Joint, Mimic, RobotDescription
+from robodyn_ros.description.tree import joints_parent_first
+from robodyn_ros.model.model import LinkFrame
+from robodyn_ros.spatial import (
+    Array,
+    axis_rotation,
+    inertial_parameters,
+    transform_inertial,
+)
+
+ROUND_OFF = 1e-15  # some units in the last place of 1
+
+
+class Bodies:
+    """The moving bodies of a description, parents first, with all links that are fixed on them."""
+
+    def __init__(self, description: RobotDescription, locked: dict[str, float]):
+        self.coordinates: list[Joint] = [
+            joint for joint in description.joints
+            if joint.type != 'fixed' and joint.mimic is None and joint.name not in locked]
+        self.bodies: list[Joint] = []
+        self.parents: list[int] = []
+        self.rotations: list[Array] = []
+        self.translations: list[Array] = []
+        self.frames: dict[str, LinkFrame] = {}
+        self.carried: dict[int, Array] = {-1: np.zeros(10)}
+        self._inertials = {link.name: link.inertial for link in description.links}
+        self._place(description.root, LinkFrame(-1, np.eye(3), np.zeros(3)))
+        for joint, _ in joints_parent_first(description.root, description.joints):
+            self._attach(joint, locked)
+
+    def _attach(self, joint: Joint, locked: dict[str, float]) -> None:
+        parent = self.frames[joint.parent]
+        rotation = clean(parent.rotation @ joint.rotation)
+        translation = parent.translation + parent.rotation @ joint.translation
+        if joint.type == 'fixed' or joint.name in locked:
+            position = locked.get(joint.name, 0.0)
+            if joint.type == 'prismatic':
+                translation = translation + rotation @ joint.axis * position
+            elif joint.type != 'fixed':
+                rotation = clean(rotation @ axis_rotation(joint.axis, position))
+            self._place(joint.child, LinkFrame(parent.body, rotation, translation))
+        else:
+            self.bodies.append(joint)
+            self.parents.append(parent.body)
+            self.rotations.append(rotation)
+            self.translations.append(clean(translation))
+            self.carried[len(self.bodies) - 1] = np.zeros(10)
+            self._place(joint.child, LinkFrame(len(self.bodies) - 1, np.eye(3), np.zeros(3)))
+
+    def _place(self, link: str, frame: LinkFrame) -> None:
+        self.frames[link] = frame
+        inertial = self._inertials[link]
+        if inertial is not None:
+            self.carried[frame.body] = self.carried[frame.body] + transform_inertial(
+                inertial_parameters(inertial), frame.rotation, frame.translation)
+
+    def rows(self) -> Array:
+        """Joint position of each body as a row over the coordinates."""
+        index = {joint.name: i for i, joint in enumerate(self.coordinates)}
+        rows = np.zeros((len(self.bodies), len(self.coordinates)))
+        for i, joint in enumerate(self.bodies):
+            mimic = joint.mimic or Mimic(joint.name)
+            rows[i, index[mimic.joint]] = mimic.multiplier
+        return rows
+
+
+def clean(values: Array) -> Array:
+    """Replace the round-off of right angles (cos(pi/2) = 6e-17) by exact zeros and ones."""
+    cleaned = np.where(np.abs(values) < ROUND_OFF, 0.0, values)
+    return np.where(np.abs(np.abs(cleaned) - 1) < ROUND_OFF, np.sign(cleaned), cleaned)

@@ -1,0 +1,212 @@
+"""Builds a `Model` from a `RobotDescription`.
+
+Links on fixed and locked joints are merged into the bodies that carry them, and motors are
+reflected to their joints.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from numbers import Real
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from robodyn_ros.description.denavit_hartenberg import description_from_dh
+from robodyn_ros.description.robot import RobotDescription
+from robodyn_ros.description.urdf import read_description
+from robodyn_ros.errors import (
+    DescriptionError,
+    ShapeError,
+    UnknownNameError,
+    ValueRangeError,
+    shown,
+)
+from robodyn_ros.model.bodies import Bodies
+from robodyn_ros.model.model import Model
+from robodyn_ros.model.motor_arrays import motor_arrays
+from robodyn_ros.numerics import real_array
+from robodyn_ros.spatial import Inertial
+
+STANDARD_GRAVITY = (0.0, 0.0, -9.80665)  # m/s^2, the standard acceleration of free fall
+ROTOR_MODELS = ('full', 'armature')
+
+
+def load_model(
+    source: str | bytes | Path,
+    *,
+    gravity: ArrayLike = STANDARD_GRAVITY,
+    locked_joints: Mapping[str, float] | None = None,
+    motors: str | Path | Mapping[str, Any] | None = None,
+    srdf: str | Path | None = None,
+    rotor_model: str | None = None,
+    xacro_arguments: Mapping[str, str] | None = None,
+    trust_xacro: bool = False,
+) -> Model:
+    """Load a robot.
+
+    Parameters
+    ----------
+    source : str, bytes or Path
+        Path to a ``.urdf`` or ``.xacro`` file, or the URDF text itself.
+    gravity : array-like, shape (3,)
+        Gravitational acceleration in the root frame, m/s^2.
+    locked_joints : mapping of str to float, optional
+        Joints held at a position (rad or m); their links are merged into the carrying bodies.
+    motors : str, Path or mapping, optional
+        Motor YAML, or its content (``docs/reference/conventions.md``).
+    srdf : str or Path, optional
+        SRDF file with ``<rotor_params>``.
+    rotor_model : {'full', 'armature'}, optional
+        ``full``: diagonal, coupling and gyroscopic terms, spin axis along the joint axis where
+        none is given; ``armature``: the reflected diagonal alone. Default: full for the motors
+        whose spin axis is given, armature for the others.
+    xacro_arguments : mapping, optional
+        Arguments of a xacro file.
+    trust_xacro : bool
+        xacro files can run code. By default the expansion is confined: it can start no program,
+        reach no network and change no file. With True it may do whatever its user may do.
+
+    Raises
+    ------
+    RobodynError
+        The description cannot be used; names the element, its line and what would be valid.
+    """
+    description = read_description(source, motors=motors, srdf=srdf,
+                                   xacro_arguments=xacro_arguments, trust_xacro=trust_xacro)
+    return build_model(description, gravity=gravity, locked_joints=locked_joints,
+                       rotor_model=rotor_model)
+
+
+def build_model(
+    description: RobotDescription,
+    *,
+    gravity: ArrayLike = STANDARD_GRAVITY,
+    locked_joints: Mapping[str, float] | None = None,
+    rotor_model: str | None = None,
+) -> Model:
+    """Build the model of a description.
+
+    Parameters
+    ----------
+    description : RobotDescription
+        The robot.
+    gravity, locked_joints, rotor_model
+        As in `load_model`.
+
+    Raises
+    ------
+    RobodynError
+        The robot has no joint that moves or no mass, or an argument cannot be used.
+    """
+    if rotor_model is not None and rotor_model not in ROTOR_MODELS:
+        raise UnknownNameError('rotor_model', rotor_model, ROTOR_MODELS)
+    try:
+        acceleration = real_array('gravity', gravity, (3,))
+    except ShapeError:
+        acceleration = np.full(3, np.nan)
+    if not np.isfinite(acceleration).all():
+        raise ShapeError('gravity', shown(gravity), 'three finite numbers, m/s^2')
+    locked = _locked_positions(description, locked_joints or {})
+    tree = Bodies(description, locked)
+    if not tree.coordinates:
+        raise DescriptionError('has no joint that moves',
+                               valid='at least one revolute, continuous or prismatic joint')
+    if not any(link.inertial is not None and link.inertial.mass > 0
+               for link in description.links):
+        raise DescriptionError('no link has an <inertial> with a mass, so there are no dynamics',
+                               valid='<inertial> with <mass> and <inertia> in the moving links')
+    joints = tree.coordinates
+    motor_data = motor_arrays(description, tree, rotor_model)
+    return Model(
+        name=description.name,
+        joint_names=tuple(joint.name for joint in joints),
+        lower=np.array([joint.lower for joint in joints]),
+        upper=np.array([joint.upper for joint in joints]),
+        velocity_limit=np.array([joint.velocity for joint in joints]),
+        effort_limit=np.array([joint.effort for joint in joints]),
+        gravity=acceleration,
+        body_joints=tuple(joint.name for joint in tree.bodies),
+        parent=tuple(tree.parents),
+        prismatic=tuple(joint.type == 'prismatic' for joint in tree.bodies),
+        axis=np.array([joint.axis for joint in tree.bodies]),
+        rotation=np.array(tree.rotations),
+        translation=np.array(tree.translations),
+        row=tree.rows(),
+        offset=np.array([joint.mimic.offset if joint.mimic else 0.0 for joint in tree.bodies]),
+        link_frames=tree.frames,
+        description=description,
+        **motor_data)
+
+
+def model_from_dh(
+    table: ArrayLike,
+    inertials: Sequence[Inertial | None],
+    *,
+    convention: str = 'standard',
+    prismatic: Sequence[bool] | None = None,
+    lower: ArrayLike | None = None,
+    upper: ArrayLike | None = None,
+    gravity: ArrayLike = STANDARD_GRAVITY,
+    motors: Mapping[str, Any] | None = None,
+    rotor_model: str | None = None,
+    name: str = 'robot',
+) -> Model:
+    """Build a model from a Denavit-Hartenberg table.
+
+    Joints are ``joint1`` ... ``jointn``, links ``link0`` (root) ... ``linkn``. Link i's frame is
+    the table's frame i in both conventions, so that is where its inertial is given.
+
+    Parameters
+    ----------
+    table : array-like, shape (n, 4)
+        Rows ``a, alpha, d, theta`` in m and rad; the joint's own position is added to theta, or to
+        d where it slides. ``standard``: ``Rz(theta) Tz(d) Tx(a) Rx(alpha)``; ``modified``
+        (Craig, Khalil): ``Rx(alpha) Tx(a) Rz(theta) Tz(d)``.
+    inertials : sequence of Inertial or None, length n
+        Of links 1 to n.
+    convention : {'standard', 'modified'}
+        Which of the two.
+    prismatic : sequence of bool, optional
+        Which joints slide; default: none.
+    lower, upper : array-like, shape (n,), optional
+        Joint limits, rad or m.
+    gravity : array-like, shape (3,)
+        m/s^2 in frame 0.
+    motors, rotor_model
+        As in `load_model`.
+    name : str
+        Of the robot.
+
+    Raises
+    ------
+    ShapeError, UnknownNameError
+        A table of another shape, lists of another length, an unknown convention.
+    """
+    description = description_from_dh(
+        table, inertials, convention=convention, prismatic=prismatic, lower=lower, upper=upper,
+        motors=motors, name=name)
+    return build_model(description, gravity=gravity, rotor_model=rotor_model)
+
+
+def _locked_positions(description: RobotDescription,
+                      locked_joints: Mapping[str, float]) -> dict[str, float]:
+    joints = {joint.name: joint for joint in description.joints if joint.type != 'fixed'}
+    locked: dict[str, float] = {}
+    for name, position in locked_joints.items():
+        if name not in joints:
+            raise UnknownNameError('locked joint', name, joints)
+        mimic = joints[name].mimic
+        if mimic is not None:
+            raise DescriptionError(f'cannot be locked: it mimics {mimic.joint!r}',
+                                   element=f'joint {name!r}', valid=f'lock {mimic.joint!r}')
+        if not isinstance(position, Real) or not np.isfinite(position):
+            raise ValueRangeError(f'position of locked joint {name!r}', position, 'finite')
+        locked[name] = float(position)
+    for joint in joints.values():
+        if joint.mimic is not None and joint.mimic.joint in locked:
+            locked[joint.name] = (joint.mimic.multiplier * locked[joint.mimic.joint]
+                                  + joint.mimic.offset)
+    return locked

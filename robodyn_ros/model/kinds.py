@@ -1,0 +1,54 @@
+"""Kinds of identification, friction models and methods, by name.
+
+A kind says what is measured and which of a model's standard parameters explain it. The names are
+kept apart from the identification itself, so that the command line and the nodes can list them
+without importing signal processing and solvers.
+"""
+
+from __future__ import annotations
+
+from robodyn_ros.errors import UnknownNameError
+
+# The kinds, with what each one needs and estimates:
+# rigid: joint torques of a robot without friction and rotors; the rigid bodies alone.
+# lumped: one torque for each joint; bodies, rotors, and the friction of both sides together.
+# links: joint torque sensors; bodies and the friction on the link's side.
+# links_and_drives: joint torques and motor torques; bodies, rotors, friction of each side.
+# drives: the difference of both torques; rotors and the friction on the motor's side.
+KINDS = ('rigid', 'lumped', 'links', 'links_and_drives', 'drives')
+# Kolyubin (section 5.4) numbers three of them.
+ALIASES = {'model1': 'links', 'model2': 'links_and_drives', 'model3': 'drives'}
+KIND_NAMES = (*KINDS, *ALIASES)
+JOINT_TORQUE_KINDS = ('rigid', 'lumped', 'links')  # one measured torque for each joint suffices
+ROTOR_KINDS = ('lumped', 'links_and_drives', 'drives')
+
+# What each friction model adds to viscous friction, Coulomb friction and offset.
+FRICTION_TERMS: dict[str, tuple[str, ...]] = {
+    'none': (), 'coulomb': (), 'asymmetric': ('Fa',), 'stribeck': ('Fs',), 'root': ('Fr',),
+    'rich': ('Fa', 'Fs', 'Fr')}
+FRICTION_NAMES = ('auto', *FRICTION_TERMS)  # auto: chosen by the error on data left out of the fit
+METHODS = ('weighted', 'ordinary', 'huber')
+
+
+def kind_of(name: str) -> str:
+    """Return the kind that a name stands for.
+
+    Parameters
+    ----------
+    name : str
+        One of `KINDS`, or a number of Kolyubin's: ``model1``, ``model2``, ``model3``.
+
+    Raises
+    ------
+    UnknownNameError
+        There is no such kind.
+    """
+    if name not in KIND_NAMES:
+        raise UnknownNameError('kind', name, KIND_NAMES)
+    return ALIASES.get(name, name)
+
+
+def joint_torque_kind(name: str) -> str:
+    """Return the kind itself, or ``links`` where it also needs motor torques."""
+    kind = kind_of(name)
+    return kind if kind in JOINT_TORQUE_KINDS else 'links'

@@ -1,0 +1,299 @@
+"""`Model`: a robot as flat float64 arrays, parents first.
+
+Fixed and locked joints are lumped into the body that carries them (``build.py``); what is left
+is a tree of moving bodies, one for each joint that moves, mimic joints included.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from numbers import Real
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from robodyn_ros.description.robot import Finding, RobotDescription
+from robodyn_ros.errors import UnknownNameError, ValueRangeError
+from robodyn_ros.numerics import real_array
+from robodyn_ros.spatial import (
+    INERTIAL_PARAMETER_NAMES,
+    Array,
+    Inertial,
+    inertial_parameters,
+    is_inertia,
+    transform_inertial,
+)
+
+PARAMETER_NAMES = (*INERTIAL_PARAMETER_NAMES, 'Fvl', 'Fcl', 'offl', 'Ia', 'Fvm', 'Fcm', 'offm')
+# places of these within the parameters of one joint
+RIGID, ROTOR = tuple(range(10)), 13
+LINK_FRICTION, MOTOR_FRICTION = (10, 11, 12), (14, 15, 16)
+
+# The strongest industrial arms carry 2300 kg; a mistaken unit (grams, milligrams) is beyond this.
+HEAVIEST = 1e5  # kg, of a payload
+FARTHEST = 1e3  # m, of a payload's centre of mass
+
+
+@dataclass(frozen=True)
+class LinkFrame:
+    """The frame of a link in the frame of the body that it is fixed to; body -1 is the root."""
+
+    body: int
+    rotation: Array
+    translation: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Joints:
+    """The independent joints and their limits.
+
+    Attributes
+    ----------
+    joint_names : tuple of str
+    lower, upper, velocity_limit, effort_limit : ndarray, shape (n,)
+        Limits in rad or m, rad/s or m/s, N m or N; infinite where there are none.
+    """
+
+    joint_names: tuple[str, ...]
+    lower: Array
+    upper: Array
+    velocity_limit: Array
+    effort_limit: Array
+
+    @property
+    def n(self) -> int:
+        """Number of joints."""
+        return len(self.joint_names)
+
+    def position_range(self, unlimited: ArrayLike = np.pi) -> tuple[Array, Array]:
+        """Return lower and upper limits, shape (n,) each, all finite.
+
+        Parameters
+        ----------
+        unlimited : float or array-like, shape (n,)
+            What stands for an infinite limit, rad or m: a turn to either side by default.
+        """
+        return (np.where(np.isfinite(self.lower), self.lower, -np.asarray(unlimited)),
+                np.where(np.isfinite(self.upper), self.upper, np.asarray(unlimited)))
+
+    def sample_poses(self, rng: np.random.Generator, count: int,
+                     unlimited: ArrayLike = np.pi) -> Array:
+        """Return random poses, uniform within the joint limits, shape (count, n); rad or m.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+            Where randomness comes from.
+        count : int
+            How many.
+        unlimited : float or array-like, shape (n,)
+            As in `position_range`.
+        """
+        lower, upper = self.position_range(unlimited)
+        return rng.uniform(lower, upper, (count, self.n))
+
+    def take(self, places: Sequence[int]) -> Joints:
+        """Return the joints at these indices."""
+        return Joints(tuple(self.joint_names[k] for k in places), *(
+            limit[list(places)] for limit in (self.lower, self.upper, self.velocity_limit,
+                                              self.effort_limit)))
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """A robot ready for dynamics; arrays are read-only.
+
+    ``n`` coordinates move ``b`` bodies (b > n where joints mimic others): body i's joint moves by
+    ``row[i] @ q + offset[i]``.
+
+    Attributes
+    ----------
+    joint_names : tuple of str
+        The n joints that move, in the order in which the URDF names them.
+    lower, upper, velocity_limit, effort_limit : ndarray, shape (n,)
+        Joint limits; Limits in rad or m, rad/s or m/s, N m or N; infinite where there are none.
+    gravity : ndarray, shape (3,)
+        Gravitational acceleration in the root frame, m/s^2.
+    body_joints : tuple of str
+        The b joints, parents first.
+    parent : tuple of int
+        Each body's parent, -1 for the root.
+    prismatic : tuple of bool
+        Each body's joint slides (else it turns).
+    axis : ndarray, shape (b, 3)
+        Unit joint axes in the bodies' frames.
+    rotation, translation : ndarray, shape (b, 3, 3), (b, 3)
+        Body frames in their parents' at zero joint position, m.
+    row, offset : ndarray, shape (b, n), (b,)
+        Joint position of body i is ``row[i] @ q + offset[i]``.
+    inertial_parameters : ndarray, shape (b, 10)
+        ``Ixx Ixy Ixz Iyy Iyz Izz m mx my mz``, inertia about the body frame's origin.
+    base_inertial_parameters : ndarray, shape (10,)
+        The same of the root body.
+    link_friction, motor_friction : ndarray, shape (b, 3)
+        Viscous, Coulomb and offset; the motor's reflected to the joint.
+    armature : ndarray, shape (b,)
+        Ia, rotor inertia reflected to the joint, k_r^2 I_m.
+    gear_ratio, drive_gain : ndarray, shape (b,)
+        k_r, and joint torque per unit of current (nan where unknown).
+    stiffness, stiffness_damping : ndarray, shape (b,)
+        Of the gears, at the joints, N m/rad and N m s/rad; infinite: rigid. `Dynamics` takes every
+        joint as rigid; see `FlexibleDynamics`.
+    motor_row : ndarray, shape (b, n)
+        Motor i turns at ``gear_ratio[i] * motor_row[i] @ qd`` (a gear matrix couples joints).
+    spin_axis : ndarray, shape (b, 3)
+        Rotor spin axes in the frame of body ``carrier``; nan where the armature alone is used.
+    carrier : tuple of int
+        Body that carries the motor, -1 for the root.
+    link_frames : dict of str to LinkFrame
+        Every link of the description.
+    description : RobotDescription
+        Where it came from.
+    """
+
+    name: str
+    joint_names: tuple[str, ...]
+    lower: Array
+    upper: Array
+    velocity_limit: Array
+    effort_limit: Array
+    gravity: Array
+    body_joints: tuple[str, ...]
+    parent: tuple[int, ...]
+    prismatic: tuple[bool, ...]
+    axis: Array
+    rotation: Array
+    translation: Array
+    row: Array
+    offset: Array
+    inertial_parameters: Array
+    base_inertial_parameters: Array
+    link_friction: Array
+    motor_friction: Array
+    armature: Array
+    gear_ratio: Array
+    drive_gain: Array
+    stiffness: Array
+    stiffness_damping: Array
+    motor_row: Array
+    spin_axis: Array
+    carrier: tuple[int, ...]
+    link_frames: dict[str, LinkFrame]
+    description: RobotDescription
+
+    def __post_init__(self) -> None:
+        """Make every array read-only float64."""
+        for entry in fields(self):
+            value = getattr(self, entry.name)
+            if isinstance(value, np.ndarray):
+                value = np.array(value, np.float64)
+                value.flags.writeable = False
+                object.__setattr__(self, entry.name, value)
+
+    def __repr__(self) -> str:
+        """Name and joints."""
+        return f'<Model {self.name!r}: n = {self.n}, joints {", ".join(self.joint_names)}>'
+
+    @property
+    def joints(self) -> Joints:
+        """The independent joints and their limits."""
+        return Joints(self.joint_names, self.lower, self.upper, self.velocity_limit,
+                      self.effort_limit)
+
+    @property
+    def n(self) -> int:
+        """Number of generalised coordinates."""
+        return len(self.joint_names)
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """Values of the description besides rigid links: their sources, and which are used."""
+        return self.description.findings
+
+    @property
+    def parameter_names(self) -> tuple[str, ...]:
+        """Names of `standard_parameters`: ``PARAMETER:JOINT``, 17 for each body's joint."""
+        return tuple(f'{name}:{joint}' for joint in self.body_joints for name in PARAMETER_NAMES)
+
+    @property
+    def standard_parameters(self) -> Array:
+        """Standard dynamic parameters chi, shape (17 b,), of ``tau = Y chi`` (Kolyubin 5.9)."""
+        return np.concatenate([self.inertial_parameters, self.link_friction,
+                               self.armature[:, None], self.motor_friction], axis=1).ravel()
+
+    def with_standard_parameters(self, parameters: ArrayLike) -> Model:
+        """Return the same robot with other standard dynamic parameters, shape (17 b,)."""
+        chi = real_array('parameters', parameters, (17 * len(self.body_joints),)).reshape(-1, 17)
+        return replace(self, inertial_parameters=chi[:, :10], link_friction=chi[:, 10:13],
+                       armature=chi[:, 13], motor_friction=chi[:, 14:])
+
+    def with_payload(self, link: str, mass: float, com: ArrayLike = (0, 0, 0),
+                     inertia: ArrayLike | None = None) -> Model:
+        """Return the same robot with a payload fixed to a link.
+
+        Parameters
+        ----------
+        link : str
+            Name of the link.
+        mass : float
+            kg, from 0 to `HEAVIEST`.
+        com : array-like, shape (3,)
+            Centre of mass in the link frame, m.
+        inertia : array-like, shape (3, 3), optional
+            Inertia tensor about the centre of mass, axes of the link frame, kg m^2; default: a
+            point mass.
+
+        Raises
+        ------
+        UnknownNameError, ShapeError, ValueRangeError
+            There is no such link, an array has another shape, or no rigid body has such a mass,
+            centre and inertia.
+        """
+        frame = self.link_frame(link)
+        added = transform_inertial(inertial_parameters(payload_inertial(mass, com, inertia)),
+                                   frame.rotation, frame.translation)
+        if frame.body < 0:
+            return replace(self, base_inertial_parameters=self.base_inertial_parameters + added)
+        rigid = self.inertial_parameters.copy()
+        rigid[frame.body] += added
+        return replace(self, inertial_parameters=rigid)
+
+    def without_friction(self) -> Model:
+        """Return the same robot without link- and motor-side friction."""
+        return replace(self, link_friction=np.zeros_like(self.link_friction),
+                       motor_friction=np.zeros_like(self.motor_friction))
+
+    def without_motors(self) -> Model:
+        """Return the same robot without rotor inertia (armature and rotors; friction stays)."""
+        return replace(self, armature=np.zeros_like(self.armature),
+                       spin_axis=np.full_like(self.spin_axis, np.nan))
+
+    def link_frame(self, link: str) -> LinkFrame:
+        """Return the frame of a link.
+
+        Raises
+        ------
+        UnknownNameError
+            No such link.
+        """
+        try:
+            return self.link_frames[link]
+        except (KeyError, TypeError):
+            raise UnknownNameError('link', link, self.link_frames) from None
+
+
+def payload_inertial(mass: float, com: ArrayLike, inertia: ArrayLike | None) -> Inertial:
+    """Return a payload as an inertial; parameters and errors as of `Model.with_payload`."""
+    centre = real_array('com', com, (3,))
+    tensor = np.zeros((3, 3)) if inertia is None else real_array('inertia', inertia, (3, 3))
+    if isinstance(mass, bool) or not isinstance(mass, Real) or not 0 <= mass <= HEAVIEST:
+        raise ValueRangeError('payload mass', mass, f'0 to {HEAVIEST:g} kg')
+    if not np.abs(centre).max() <= FARTHEST:
+        raise ValueRangeError('payload com', centre.tolist(),
+                              f'finite numbers of at most {FARTHEST:g} m')
+    if not is_inertia(tensor):
+        raise ValueRangeError('payload inertia', tensor.tolist(),
+                              'symmetric, principal moments >= 0, each at most the sum of the '
+                              'other two')
+    return Inertial(float(mass), centre, tensor)

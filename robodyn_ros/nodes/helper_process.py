@@ -1,0 +1,179 @@
+"""A process beside a node that starts others: for what must not hold the node, or outlive it.
+
+A thread cannot be limited in time or memory, and while it holds the interpreter, control stands
+still. `HelperProcess` is forked before the node has any thread; on request it forks again, and the
+child does one piece of work. It shares the node's memory pages, so that a child costs some
+milliseconds. It leaves the terminal's process group, since Ctrl-C and Ctrl-Z are the node's.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import pickle
+import resource
+import signal
+import socket
+import struct
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+LENGTH = struct.Struct('<Q')
+GIBIBYTE = 2**30
+
+
+class HelperError(Exception):
+    """The helper process could not do its work: it took too long, too much memory, or died."""
+
+
+class HelperProcess:
+    """Forks at once; call it before any thread is started and before ROS is initialised.
+
+    Parameters
+    ----------
+    works : mapping of str to callable
+        Functions of one argument that children can run, by name; argument and result are pickled.
+    """
+
+    def __init__(self, works: dict[str, Callable[[Any], Any]]):
+        self._works = works
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        gc.freeze()
+        self.pid = os.fork()
+        if self.pid == 0:
+            ours.close()
+            _serve(theirs, works)
+        theirs.close()
+        self._socket = ours
+
+    def start(self, name: str, *descriptors: int) -> socket.socket:
+        """Start a child that runs a work, and return a connection to it.
+
+        The child finds the further file descriptors in the argument that it is sent: a tuple of
+        what `send` was given and their numbers.
+        """
+        ours, theirs = socket.socketpair()
+        try:
+            socket.send_fds(self._socket, [name.encode()], [theirs.fileno(), *descriptors])
+        except OSError as error:
+            ours.close()
+            raise HelperError(f'the helper process has died: {error}') from None
+        finally:
+            theirs.close()
+        return ours
+
+    def call(self, name: str, argument: Any, *, seconds: float = 60.0) -> Any:
+        """Run a work in a child and return its result.
+
+        Raises
+        ------
+        HelperError
+            It took longer than that, died, or used too much memory; the child is gone.
+        """
+        end = time.monotonic() + seconds
+        with self.start(name) as connection:
+            pid = 0
+            try:
+                pid = receive(connection, end)
+                send(connection, (argument, ()))
+                failed, result = receive(connection, end)
+            except TimeoutError:
+                raise HelperError(f'it took longer than {seconds:g} s') from None
+            except (OSError, EOFError, pickle.UnpicklingError):
+                raise HelperError('the process that did it died: it needed more memory than is '
+                                  'allowed, or crashed') from None
+            finally:
+                if pid:
+                    with suppress(ProcessLookupError):
+                        os.kill(pid, signal.SIGKILL)
+        if failed:
+            raise HelperError(result)
+        return result
+
+    def close(self) -> None:
+        """End the helper process; children that run go on."""
+        self._socket.close()
+
+
+def send(connection: socket.socket, value: Any) -> None:
+    """Send a pickled value."""
+    data = pickle.dumps(value, protocol=5)
+    connection.sendall(LENGTH.pack(len(data)) + data)
+
+
+def receive(connection: socket.socket, end: float | None = None) -> Any:
+    """Receive a pickled value until a time of the monotonic clock.
+
+    Raises
+    ------
+    TimeoutError, EOFError
+        It did not come in time; the other side is gone.
+    """
+    return pickle.loads(_read(connection, LENGTH.unpack(_read(
+        connection, LENGTH.size, end))[0], end))
+
+
+def _read(connection: socket.socket, count: int, end: float | None) -> bytes:
+    parts = bytearray()
+    while len(parts) < count:
+        connection.settimeout(None if end is None else max(end - time.monotonic(), 1e-3))
+        part = connection.recv(min(count - len(parts), 1 << 20))
+        if not part:
+            raise EOFError
+        parts += part
+    return bytes(parts)
+
+
+def limit_memory(more: int) -> None:
+    """Let this process use some bytes more than it has now."""
+    with open('/proc/self/statm') as file:
+        pages = int(file.read().split()[0])
+    with suppress(ValueError, OSError):
+        most = pages * resource.getpagesize() + more
+        resource.setrlimit(resource.RLIMIT_AS, (most, most))
+
+
+def _serve(requests: socket.socket, works: dict[str, Callable[[Any], Any]]) -> None:
+    """Fork for every request until the node is gone; never returns."""
+    with suppress(OSError):
+        os.setsid()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # children are not waited for
+    code = 1
+    try:
+        while True:
+            data, descriptors, *_ = socket.recv_fds(requests, 200, 8)
+            if not data:
+                code = 0
+                break
+            if os.fork() == 0:
+                requests.close()
+                code = _work(works[data.decode()], *descriptors)
+                break
+            for descriptor in descriptors:
+                os.close(descriptor)
+    finally:
+        os._exit(code)
+
+
+def _work(work: Callable[[Any], Any], descriptor: int, *others: int) -> int:
+    """Run one work in a child of the helper process."""
+    with socket.socket(fileno=descriptor) as connection:
+        send(connection, os.getpid())
+        argument, _ = receive(connection)
+        if others:
+            work((argument, connection, others))
+            return 0
+        try:
+            limit_memory(2 * GIBIBYTE)
+            result = False, work(argument)
+        except MemoryError:
+            result = True, 'it needs more memory than is allowed'
+        except BaseException as error:  # whatever it was, the node hears of it
+            result = True, f'{type(error).__name__}: {error}'[:2000]
+        with suppress(BrokenPipeError):
+            send(connection, result)
+    return 0

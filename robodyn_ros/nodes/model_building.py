@@ -1,0 +1,177 @@
+"""Texts -> a model that is ready to run, and what is doubtful about it; no ROS, one call.
+
+Nodes run this in a process of its own with limits of time and memory (`HelperProcess`): a hostile
+text may take as long as it likes to read, and control goes on.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from robodyn_ros.check import CheckReport, check_model
+from robodyn_ros.description.urdf import parse_urdf
+from robodyn_ros.description.yaml import parse_yaml
+from robodyn_ros.dynamics import RobotDynamics, dynamics_of
+from robodyn_ros.errors import RobodynError, UnknownNameError
+from robodyn_ros.model import Model, build_model
+
+LONGEST_ERROR = 2000  # characters
+
+
+@dataclass(frozen=True)
+class Payload:
+    """A body that is attached to a link besides what the description says.
+
+    Attributes
+    ----------
+    link : str
+        Name of the link.
+    mass : float
+        kg.
+    com : array-like, shape (3,)
+        Its centre of mass in the link's frame, m.
+    inertia : array-like, shape (3, 3)
+        Inertia tensor about the centre of mass, kg m^2.
+    """
+
+    link: str
+    mass: float
+    com: ArrayLike
+    inertia: ArrayLike
+
+
+@dataclass(frozen=True)
+class BuildRequest:
+    """What a model is built from.
+
+    Attributes
+    ----------
+    text : str
+        URDF.
+    motors : str or None
+        Path of the YAML with motor data; None: there are none.
+    motors_text : str or None
+        Its text, in place of a path.
+    payload : Payload or None
+        A body that is attached to a link.
+    payload_is_new : bool
+        Whether an unknown link of the payload is an error; else the payload is dropped.
+    options : dict
+        Keyword arguments of `build_model`, and ``friction_width`` and ``loops``.
+    kernels : tuple of str
+        Methods of `Dynamics` to compile; their machine code is found in the cache afterwards.
+    """
+
+    text: str
+    motors: str | None
+    motors_text: str | None
+    payload: Payload | None
+    payload_is_new: bool
+    options: dict[str, Any]
+    kernels: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Built:
+    """A model, or why there is none.
+
+    Attributes
+    ----------
+    model : Model or None
+        The model with its payload.
+    error : str
+        Why there is no model.
+    payload : Payload or None
+        What is attached.
+    notes : list of str
+        What the user should know besides.
+    verdict : CheckReport or None
+        What makes its dynamics doubtful; meshes are not opened.
+    """
+
+    model: Model | None
+    error: str = ''
+    payload: Payload | None = None
+    notes: list[str] = field(default_factory=list)
+    verdict: CheckReport | None = None
+
+
+def build(request: BuildRequest) -> Built:
+    """Build a model; never raises for what is wrong with its texts."""
+    try:
+        return _build(request)
+    except RobodynError as error:
+        return Built(None, str(error)[:LONGEST_ERROR])
+    except RecursionError:
+        return Built(None, 'its texts are nested too deeply')
+    except Exception as error:  # whatever a hostile text brings about
+        return Built(None, f'{type(error).__name__}: {error}'[:LONGEST_ERROR])
+
+
+def _build(request: BuildRequest) -> Built:
+    options = request.options
+    motors: Any = request.motors if request.motors_text is None else read_motors(
+        request.motors_text)
+    model = build_model(parse_urdf(request.text, motors=motors), gravity=options['gravity'],
+                        locked_joints=options['locked_joints'],
+                        rotor_model=options['rotor_model'])
+    payload, notes = request.payload, []
+    if payload is not None and payload.link not in model.link_frames:
+        if request.payload_is_new:
+            raise UnknownNameError('link', payload.link[:80], model.link_frames)
+        notes.append(f'payload on {payload.link!r} is dropped: the new description has no such '
+                     'link')
+        payload = None
+    if payload is not None:
+        loaded = model.with_payload(payload.link, payload.mass, payload.com, payload.inertia)
+        if payload.mass:
+            model = loaded
+        else:
+            payload = None  # a mass of 0 removes it, but what is wrong with it is an error
+    dynamics = make_dynamics(model, options)
+    dynamics.warm_up(*request.kernels)
+    try:
+        verdict = check_model(model, dynamics=dynamics.tree, thorough=False)
+    except RobodynError as error:
+        verdict = None
+        notes.append(f'the model cannot be judged: {error}'[:LONGEST_ERROR])
+    return Built(model, '', payload, notes, verdict)
+
+
+def make_dynamics(model: Model, options: dict[str, Any]) -> RobotDynamics:
+    """Return the dynamics of a model, with its closed loops if it has some.
+
+    Raises
+    ------
+    RobodynError
+        The loops do not fit the model.
+    """
+    return dynamics_of(model, options['loops'], friction_width=options['friction_width'])
+
+
+def read_motors(text: str) -> dict[str, Any] | None:
+    """Return the content of a motor YAML text; None where it is empty.
+
+    Raises
+    ------
+    RobodynError
+        It is no YAML, or no mapping.
+    """
+    content = parse_yaml(text, 'the motor data') if text.strip() else None
+    if content is None:
+        return None
+    if not isinstance(content, dict):
+        raise RobodynError('the motor data are not a mapping; valid: motor YAML, see '
+                           'docs/reference/conventions.md')
+    return content
+
+
+def rotor_model_of(model: Model) -> str:
+    """Return what the inertia of rotors is in: ``none``, ``armature`` or ``full``."""
+    if np.isfinite(model.spin_axis[:, 0]).any():
+        return 'full'
+    return 'armature' if model.armature.any() else 'none'

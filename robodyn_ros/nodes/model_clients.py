@@ -1,0 +1,65 @@
+"""`ModelClient`: asks another node to use a model, or to return to the model before."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any
+
+from rclpy.node import Node
+from std_srvs.srv import Trigger
+
+from robodyn_interfaces.srv import SetModel
+from robodyn_ros.experiment.swap import Answer, ModelTexts
+
+
+class ModelClient:
+    """The services ``set_model`` and ``rollback`` of one node.
+
+    Parameters
+    ----------
+    node : Node
+        The node that asks; its executor receives the answers.
+    name : str
+        Name of the node that is asked.
+    """
+
+    def __init__(self, node: Node, name: str):
+        self.name, self._node = name, node
+        self._set_model = node.create_client(SetModel, f'{name}/set_model')
+        self._rollback = node.create_client(Trigger, f'{name}/rollback')
+
+    def destroy(self) -> None:
+        """Destroy the clients."""
+        self._node.destroy_client(self._set_model)
+        self._node.destroy_client(self._rollback)
+
+    def is_ready(self) -> bool:
+        """Return whether the node offers both services."""
+        return bool(self._set_model.service_is_ready() and self._rollback.service_is_ready())
+
+    def set_model(self, model: ModelTexts) -> Future[Answer]:
+        """Ask the node to use a model."""
+        request = SetModel.Request(robot_description=model.urdf, motors=model.motors,
+                                   origin=model.origin)
+        return _asked(self._set_model, request, lambda answer: Answer(
+            answer.success, answer.message, answer.model_version))
+
+    def roll_back(self) -> Future[Answer]:
+        """Ask the node to return to the model before."""
+        return _asked(self._rollback, Trigger.Request(), lambda answer: Answer(
+            answer.success, answer.message))
+
+
+def _asked(client: Any, request: Any, read: Callable[[Any], Answer]) -> Future[Answer]:
+    """Call a service; the future can be waited for on any thread but the executor's."""
+    future: Future[Answer] = Future()
+
+    def on_answer(answered: Any) -> None:
+        if answered.exception() is not None:
+            future.set_exception(answered.exception())
+        elif answered.result() is not None:
+            future.set_result(read(answered.result()))
+
+    client.call_async(request).add_done_callback(on_answer)
+    return future

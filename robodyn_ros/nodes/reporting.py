@@ -1,0 +1,125 @@
+"""What a node says: log lines, counted warnings, diagnostics; and services that always answer."""
+
+from __future__ import annotations
+
+import inspect
+import threading
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
+from rclpy.lifecycle import LifecycleNode, TransitionCallbackReturn
+from rclpy.task import Future
+
+WARN_EVERY = 5.0  # s between two warnings of one kind
+LONGEST_TEXT = 4000  # characters of a log line or of a value in diagnostics
+
+
+class ReportingNode(LifecycleNode):
+    """A lifecycle node that no request, message or error of its own work can end."""
+
+    def __init__(self, name: str, **options: Any):
+        self.counts: Counter[str] = Counter()
+        self._last_warning: dict[str, float] = {}
+        super().__init__(name, enable_communication_interface=True, **options)
+
+    def report(self, level: str, text: str) -> None:
+        """Log; the three levels from one place, since rclpy ties a level to a line of code."""
+        logger = self.get_logger()
+        text = text[:LONGEST_TEXT]
+        if level == 'info':
+            logger.info(text)
+        elif level == 'warning':
+            logger.warning(text)
+        else:
+            logger.error(text)
+
+    def warn(self, kind: str, text: str) -> None:
+        """Count an event and log it, at most every few seconds for each kind."""
+        self.counts[kind] += 1
+        now = self.get_clock().now().nanoseconds * 1e-9
+        last = self._last_warning.get(kind)
+        if last is None or not 0 <= now - last < WARN_EVERY:
+            self._last_warning[kind] = now
+            self.report('warning', f'{text} ({kind}: {self.counts[kind]} so far)')
+
+    def on_failure(self, where: str, error: BaseException) -> None:
+        """Count and log an error of the node's own work; the node goes on."""
+        if self.context.ok():
+            self.warn('errors', f'{where}: {type(error).__name__}: {error}')
+
+    def diagnose(self, publisher: Any, level: bytes, text: str, values: dict[str, Any],
+                 hardware: str) -> None:
+        """Publish a status with values and counts."""
+        status = DiagnosticStatus(level=level, name=self.get_fully_qualified_name(),
+                                  message=text, hardware_id=hardware)
+        status.values = [KeyValue(key=key, value=str(value)[:LONGEST_TEXT])
+                         for key, value in (values | self.counts).items()]
+        array = DiagnosticArray(status=[status])
+        array.header.stamp = self.get_clock().now().to_msg()
+        publisher.publish(array)
+
+    # nothing ends the node ------------------------------------------------------------------
+
+    def create_service(self, kind: Any, name: str, callback: Callable[..., Any],
+                       **options: Any) -> Any:
+        """Create a service that answers with the error where its callback raises one."""
+        def failed(error: Exception, response: Any) -> Any:
+            self.on_failure(name, error)
+            if hasattr(response, 'success'):
+                response.success = False
+            if hasattr(response, 'message'):
+                response.message = f'{type(error).__name__}: {error}'[:LONGEST_TEXT]
+            return response
+
+        async def answer_later(request: Any, response: Any) -> Any:
+            try:
+                return await callback(request, response)
+            except Exception as error:
+                return failed(error, response)
+
+        def answer(request: Any, response: Any) -> Any:
+            try:
+                return callback(request, response)
+            except Exception as error:
+                return failed(error, response)
+
+        chosen = answer_later if inspect.iscoroutinefunction(callback) else answer
+        return super().create_service(kind, name, chosen, **options)
+
+    def _LifecycleNodeMixin__change_state(  # noqa: N802 (rclpy's own method, which would raise)
+            self, transition_id: int) -> TransitionCallbackReturn:
+        """Refuse transitions that do not exist in this state; rclpy ends the node with them."""
+        valid = {entry[0]: entry[1] for entry in self._state_machine.available_transitions}
+        if transition_id not in valid:
+            self.warn('transitions_refused', f'transition {transition_id} does not exist in the '
+                      f'state {self._state_machine.current_state[1]!r}; valid: '
+                      f'{", ".join(f"{name} ({key})" for key, name in valid.items()) or "none"}')
+            return TransitionCallbackReturn.FAILURE
+        return super()._LifecycleNodeMixin__change_state(transition_id)
+
+    def in_background(self, work: Callable[[], Any]) -> Future:
+        """Run work on a thread of its own; messages go on being served meanwhile.
+
+        The future always resolves: with the result, or with the error that the work raised.
+        """
+        future: Future = Future(executor=self.executor)
+
+        def run() -> None:
+            try:
+                result, error = work(), None
+            except BaseException as raised:
+                result, error = None, raised
+                self.on_failure('background', raised)
+            if not self.context.ok():
+                return
+            if error is None:
+                future.set_result(result)
+            else:
+                future.set_exception(error)
+            if self.executor is not None:
+                self.executor.wake()
+
+        threading.Thread(target=run, daemon=True).start()
+        return future

@@ -1,0 +1,246 @@
+"""The base of `simulator` and `gazebo_bridge`: torques, services and parameters of a world."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Float64, Float64MultiArray
+from std_srvs.srv import SetBool, Trigger
+
+from robodyn_interfaces.srv import SetPayload
+from robodyn_ros.errors import RobodynError
+from robodyn_ros.nodes.base import payload_of
+from robodyn_ros.nodes.fast_path import DEPTH
+from robodyn_ros.nodes.parameters import declare
+from robodyn_ros.nodes.stamps import nanoseconds
+from robodyn_ros.nodes.world_time import SENSORS, WorldTime
+from robodyn_ros.simulation import SimulatedRobot, SimulationError
+from robodyn_ros.simulation.watchdog import BRAKES_OPEN
+
+NO_ROBOT = 'there is no robot yet'
+DIVERGED = 'the motion has diverged; valid: ~/reset'
+
+
+class RobotWorld(WorldTime):
+    """Torques in, measured joint states out; ~/set_payload loads the simulated robot.
+
+    In real time a command counts for ``command_timeout`` of simulated time, and then the torque is
+    zero. In lock-step each vector of torques advances the world by one control cycle, so that the
+    same commands give the same motion. A pause holds the world, and at its end a command that
+    came meanwhile counts; ``~/step`` advances one cycle, in a pause as well. A stamped
+    ``~/torque`` answers the state with the same stamp: in lock-step one that comes too late, after
+    a reset or another answer, is ignored.
+
+    ~/links publishes where the links truly are, without noise or delay.
+
+    Subclasses make the robot in ``on_model`` and hand it to ``put_robot``.
+    """
+
+    def check_parameters(self, changes: dict[str, Any]) -> str | None:
+        """Check that a start position fits the robot."""
+        robot = self.robot
+        if 'start_position' in changes and robot is not None and len(
+                changes['start_position']) not in (1, robot.n):
+            return f'start_position has {len(changes["start_position"])} numbers; valid: 1, or ' \
+                   f'{robot.n}: {", ".join(robot.joint_names)}'
+        return None
+
+    def set_up(self) -> None:
+        """Create publishers, subscriptions and services."""
+        super().set_up()
+        self._force_topics: tuple[str, ...] = ()
+        serve = self.create_service, self.destroy_service
+        self.keep(*serve, SetBool, '~/pause', self._on_pause)
+        self.keep(*serve, Trigger, '~/reset', self._on_reset)
+        self.keep(*serve, Trigger, '~/step', self._on_step)
+        self.listen((Float64MultiArray, '~/commands', self._on_commands, DEPTH),
+                    (JointState, '~/torque', self._on_torque, DEPTH))
+
+    def put_robot(self, robot: SimulatedRobot) -> None:
+        """Begin with a robot, which stands in its world already; its joints get topics."""
+        super().put_robot(robot)
+        topics = tuple(f'model/{robot.true_model.name}/joint/{joint}/cmd_force'
+                       for joint in robot.joint_names)
+        if topics == self._force_topics:
+            return
+        self._force_topics = topics
+        for place, topic in enumerate(topics):
+            self.keep(self.create_subscription, self.destroy_subscription, Float64, topic,
+                      lambda message, place=place: self._on_force(place, message), 10)
+
+    # commands -------------------------------------------------------------------------------
+
+    def _on_commands(self, message: Float64MultiArray) -> None:
+        if self.robot is not None:
+            self._take(np.array(message.data, np.float64), self.robot, 'commands')
+
+    def _on_torque(self, message: JointState) -> None:
+        robot = self.robot
+        if robot is None:
+            return
+        given = dict(zip(message.name, message.effort, strict=False))
+        if any(joint not in given for joint in robot.joint_names):
+            missing = next(j for j in robot.joint_names if j not in given)
+            self.warn('command_refused', f'torque of {missing!r} is missing')
+            return
+        self._take(np.array([given[joint] for joint in robot.joint_names]), robot, 'torque',
+                   stamp=nanoseconds(message.header.stamp))
+
+    def _on_force(self, place: int, message: Float64) -> None:
+        robot = self.robot
+        if robot is None or place >= robot.n:
+            return
+        torque = self.watchdog.command.copy()
+        torque[place] = message.data
+        self._take(torque, robot, robot.joint_names[place], cycle=False)
+
+    def _take(self, torque: Any, robot: SimulatedRobot, what: str, cycle: bool = True,
+              stamp: int = 0) -> None:
+        if torque.shape != (robot.n,) or not np.isfinite(torque).all():
+            self.warn('command_refused', f'{what} refused: {torque.tolist()}; valid: '
+                      f'{robot.n} finite numbers')
+            return
+        answer = cycle and self.active and self.value('lock_step')
+        with self.lock:
+            if robot is not self.robot:
+                return  # meant for the robot before
+            last = self.last_stamp
+            late = answer and stamp and stamp != last
+            if not late:
+                self.watchdog.take(torque, robot.time)
+                self.fresh = True
+                self.delay.answer(stamp)
+                self.counts['commands'] += 1
+                self.waiting = self.waiting or answer
+                self.answered = self.answered or (cycle and self.active)
+        if late:
+            self.warn('not_an_answer', f'torque with the stamp {stamp * 1e-9:.6f} s ignored: '
+                      f'the last state has {last * 1e-9:.6f} s')
+        elif answer:
+            self._keep_pace()
+            self.go_on()
+        elif cycle:
+            self.on_command()
+
+    def on_command(self) -> None:
+        """Follow a command in real time."""
+
+    def _keep_pace(self) -> None:
+        """Wait until the next cycle may come, in lock-step."""
+        factor = self.value('real_time_factor')
+        if factor:
+            self.pacing.wait(1 / (factor * self.value('rate')))
+
+    # services -------------------------------------------------------------------------------
+
+    def on_pause(self, held: bool) -> None:
+        """Follow a pause or its end; with the lock held."""
+
+    def on_reset(self) -> None:
+        """Follow a reset; with the lock held."""
+
+    async def _on_set_payload(self, request: SetPayload.Request,
+                              response: SetPayload.Response) -> SetPayload.Response:
+        robot = self.robot
+        if robot is None:
+            response.message = NO_ROBOT
+            return response
+        payload = payload_of(request)
+        try:
+            with self.lock:
+                robot.attach(payload.link, payload.mass, payload.com, payload.inertia)
+        except RobodynError as error:
+            response.message = str(error)
+            return response
+        response.success = True
+        response.message = f'{payload.mass} kg on {payload.link} of the simulated robot'
+        response.model_version = self.keeper.running.version if self.keeper.running else 0
+        return response
+
+    def _on_pause(self, request: SetBool.Request,
+                  response: SetBool.Response) -> SetBool.Response:
+        if not request.data and self.diverged:
+            response.message = DIVERGED
+            return response
+        with self.lock:
+            self.held = request.data
+            if self.robot is not None:
+                self.on_pause(request.data)
+        if self.active:
+            self.go_on()
+        response.success, response.message = True, 'paused' if request.data else 'running'
+        return response
+
+    def _on_reset(self, request: Trigger.Request,
+                  response: Trigger.Response) -> Trigger.Response:
+        robot = self.robot
+        if robot is None:
+            response.message = NO_ROBOT
+            return response
+        with self.lock:
+            try:
+                heard = self._restart(robot)
+            except SimulationError as error:
+                self.on_simulation_error(error)
+                response.message = str(error)
+                return response
+            self.waiting = self.value('lock_step') and not heard
+        self.go_on()
+        response.success, response.message = True, 'at the start'
+        return response
+
+    def _restart(self, robot: SimulatedRobot) -> bool:
+        """Return to the start; return whether a state was published there."""
+        robot.reset(self.start_position(robot))
+        self.watchdog.restart(robot.n)
+        if self.diverged:
+            self.held = self.diverged = False
+        # controllers take no state twice: the stamp must differ from the last one
+        heard = self.cycle(None) if self.last_stamp == 0 else self.publish(robot)
+        self.on_reset()
+        return heard
+
+    def _on_step(self, request: Trigger.Request,
+                 response: Trigger.Response) -> Trigger.Response:
+        robot = self.robot
+        if robot is None or not self.active:
+            response.message = NO_ROBOT if robot is None else 'not active'
+            return response
+        if self.diverged:
+            response.message = DIVERGED
+            return response
+        with self.lock:
+            self.advance(self.watchdog.command)
+            self.on_pause(self.held)
+        response.success, response.message = True, f'{robot.time:.6f} s'
+        return response
+
+
+def declare_world_parameters(node: Any) -> None:
+    """Declare what every simulated robot has; launch files declare on objects of their own."""
+    fixed: dict[str, Any] = {'read_only': True}
+    declare(node, 'rate', 1000.0, 'rate of the control cycle: joint states out, torques in, Hz',
+            range_=(1.0, 5000.0), **fixed)
+    declare(node, 'timestep', 0.001, 'time step of the physics, s; at most one cycle',
+            range_=(1e-5, 0.1), **fixed)
+    declare(node, 'lock_step', False, 'whether the world advances only with commands and ~/step',
+            **fixed)
+    declare(node, 'publish_clock', True, 'publish /clock; where several robots are simulated in '
+            'namespaces of their own, only one of them does', **fixed)
+    declare(node, 'real_time_factor', 0.0, 'largest ratio of simulated time to the time of the '
+            'wall clock in lock-step; 0: as fast as commands come', range_=(0.0, 1000.0))
+    declare(node, 'truth_file', '', 'YAML with the differences of the true robot from its '
+            'description; empty: none', **fixed)
+    declare(node, 'start_position', [0.0], 'joint positions at start and ~/reset, rad or m; one '
+            'number: all of them')
+    declare(node, 'brakes', False, 'whether brakes hold the robot at the start until a command '
+            f'comes, for {BRAKES_OPEN} s at least (in real time)')
+    declare(node, 'command_timeout', 0.1, 'simulated time after which the torque is zero if no '
+            'command comes, s (in real time)', range_=(0.001, 10.0))
+    for name, description, most in SENSORS:
+        declare(node, name, 0.0, description, range_=(0.0, most), **fixed)
+    declare(node, 'effort_noise', [0.0], 'standard deviation of efforts, N m or N; one number, or '
+            'one for each joint', **fixed)
+    declare(node, 'seed', 0, 'seed of the random numbers', **fixed)

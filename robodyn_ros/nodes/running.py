@@ -1,0 +1,76 @@
+"""Runs a node in this process until it is interrupted."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable
+from typing import Any
+
+import rclpy
+from rclpy.exceptions import ParameterException
+from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
+from rclpy.lifecycle import TransitionCallbackReturn
+from rclpy.logging import get_logger
+from rclpy.signals import SignalHandlerOptions
+
+from robodyn_ros.nodes.base import DynamicsNode
+from robodyn_ros.nodes.helper_process import HelperProcess
+from robodyn_ros.nodes.model_building import build
+
+WORKS: dict[str, Callable[[Any], Any]] = {'build': build}
+FAILED = 2  # exit code
+FORCED = 3  # interrupts, after which the process ends at once
+
+
+def run(make: Callable[..., DynamicsNode], arguments: list[str] | None = None,
+        works: dict[str, Callable[[Any], Any]] | None = None) -> int:
+    """Initialise, make the node, start it, spin it; it publishes its last commands while it can.
+
+    Returns
+    -------
+    int
+        The exit code: 2 where the node cannot be made or configured.
+    """
+    helper = HelperProcess(WORKS | (works or {}))
+    interrupts = 0
+
+    def on_signal(number: int, frame: Any) -> None:
+        nonlocal interrupts
+        interrupts += 1
+        if interrupts >= FORCED:
+            os._exit(128 + number)
+
+    # rclpy's own handler would end the context first, and nothing could be published any more
+    rclpy.init(args=arguments, signal_handler_options=SignalHandlerOptions.NO)
+    for number in (signal.SIGINT, signal.SIGTERM):  # shells ignore SIGINT in the background
+        signal.signal(number, on_signal)
+    node = None
+    code = 0
+    try:
+        node = make(helper=helper)
+        executor = SingleThreadedExecutor()
+        executor.add_node(node)
+        if node.get_parameter('autostart').value:
+            if node.trigger_configure() == TransitionCallbackReturn.SUCCESS:
+                node.trigger_activate()
+            elif node.failure:
+                code = FAILED
+        while rclpy.ok() and not interrupts and not code:
+            try:
+                executor.spin_once(timeout_sec=0.2)
+            except ExternalShutdownException:
+                break
+            except Exception as error:  # no message or service call ends a node
+                node.on_failure('executor', error)
+    except ParameterException as error:  # a value of the wrong type, or outside its range
+        get_logger('robodyn_ros').error(f'the node cannot be made: {error}')
+        code = FAILED
+    finally:
+        if node is not None:
+            node.before_shutdown()
+            node.end()
+            node.destroy_node()  # or others wait for its services until they time out
+        rclpy.try_shutdown()
+        helper.close()
+    return code

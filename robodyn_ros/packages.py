@@ -1,0 +1,49 @@
+"""Python packages that only a part of robodyn_ros needs; they are imported where they are used."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from robodyn_ros.errors import MissingPackageError
+
+# package -> the extra of robodyn_ros that brings it (setup.py)
+EXTRAS = {
+    'clarabel': 'identify',
+    'jinja2': 'identify',
+    'matplotlib': 'identify',
+    'mujoco': 'sim',
+    'plotly': 'identify',
+    'rich': 'demo',
+    'rosbags': 'identify',
+    'scipy': 'identify',
+    'trimesh': 'meshes',
+}
+
+
+def package(module: str) -> Any:
+    """Import a module of a package that may be missing, and return it.
+
+    Parameters
+    ----------
+    module : str
+        For example ``rosbags.rosbag2``.
+
+    Raises
+    ------
+    MissingPackageError
+        The package is not installed; says how to install it.
+    """
+    try:
+        return import_module(module)
+    except ImportError as error:
+        name = module.partition('.')[0]
+        if name in EXTRAS:
+            raise MissingPackageError(name, EXTRAS[name]) from error
+        raise explained(error) from None
+
+
+def explained(error: ImportError) -> ImportError:
+    """Return a `MissingPackageError` in place of the import error of a package in `EXTRAS`."""
+    name = (error.name or '').partition('.')[0]
+    return MissingPackageError(name, EXTRAS[name]) if name in EXTRAS else error

@@ -1,0 +1,261 @@
+"""The texts that Gazebo reads: a world as SDF, and a robot's URDF with what Gazebo needs added."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from lxml import etree
+from numpy.typing import ArrayLike
+
+from robodyn_ros.description.repair import inertial_element, numbers
+from robodyn_ros.description.robot import Joint
+from robodyn_ros.description.urdf import parse_urdf
+from robodyn_ros.errors import ValueRangeError
+from robodyn_ros.model import Model, build_model
+from robodyn_ros.simulation.truth import perturbed_urdf
+from robodyn_ros.simulation.world import checked_joint_values
+from robodyn_ros.spatial import Inertial, axis_rotation, point_inertia, rpy_from_rotation
+
+WORLD = 'robodyn'  # name of the world that `world_sdf` describes
+NO_LIMIT = '1e9'  # rad/s, N m: the limits of drives are none of mechanics
+SYSTEMS = (('gz-sim-physics-system', 'Physics'), ('gz-sim-user-commands-system', 'UserCommands'),
+           ('gz-sim-scene-broadcaster-system', 'SceneBroadcaster'))
+
+
+def world_sdf(timestep: float = 0.001, gravity: ArrayLike = (0.0, 0.0, -9.80665), *,
+              name: str = WORLD) -> str:
+    """Return an empty world for Gazebo, with the systems that the bridge needs.
+
+    Parameters
+    ----------
+    timestep : float
+        Time step of the physics, s.
+    gravity : array-like, shape (3,)
+        Gravitational acceleration in the world frame, m/s^2.
+    name : str
+        Name of the world.
+
+    Raises
+    ------
+    ValueRangeError
+        The time step is not between 1e-5 and 0.1 s, or gravity is not three finite numbers.
+    """
+    if not 1e-5 <= timestep <= 0.1:
+        raise ValueRangeError('timestep', timestep, '1e-5 to 0.1 s')
+    vector = np.asarray(gravity, np.float64)
+    if vector.shape != (3,) or not np.isfinite(vector).all():
+        raise ValueRangeError('gravity', gravity, 'three finite numbers, m/s^2')
+    root = etree.Element('sdf', version='1.9')
+    world = etree.SubElement(root, 'world', name=name)
+    etree.SubElement(world, 'gravity').text = numbers(vector)
+    physics = etree.SubElement(world, 'physics', name='fixed_step', type='dart')
+    etree.SubElement(physics, 'max_step_size').text = numbers([timestep])
+    etree.SubElement(physics, 'real_time_factor').text = '1'
+    for library, system in SYSTEMS:
+        etree.SubElement(world, 'plugin', filename=library, name=f'gz::sim::systems::{system}')
+    light = etree.SubElement(world, 'light', name='sun', type='directional')
+    etree.SubElement(light, 'pose').text = '0 0 10 0 0 0'
+    etree.SubElement(light, 'direction').text = '-0.5 0.1 -0.9'
+    etree.indent(root)
+    return etree.tostring(root, encoding='unicode', doctype='<?xml version="1.0"?>') + '\n'
+
+
+@dataclass(frozen=True, eq=False)
+class GazeboRobot:
+    """A robot as Gazebo can have it.
+
+    Attributes
+    ----------
+    urdf : str
+        URDF text of the true robot: links and joints alone, with friction and damping.
+    model : Model
+        The model of the same robot.
+    left_out : tuple of str
+        What Gazebo cannot express, one sentence each.
+    """
+
+    urdf: str
+    model: Model
+    left_out: tuple[str, ...]
+
+    @classmethod
+    def of(cls, urdf: str | bytes, *, truth: Mapping[str, Any] | str | Path | None = None,
+           motors: str | Path | Mapping[str, Any] | None = None,
+           gravity: ArrayLike = (0.0, 0.0, -9.80665), shapes: bool = False) -> GazeboRobot:
+        """Prepare a robot description.
+
+        Parameters
+        ----------
+        urdf : str or bytes
+            URDF text of the nominal robot; it needs no tags for Gazebo, and those in it are
+            ignored.
+        truth : mapping, str or Path, optional
+            Differences of the true robot from its description, see `perturbed_urdf`.
+        motors : str, Path or mapping, optional
+            Motor data of the nominal robot.
+        gravity : array-like, shape (3,)
+            Gravitational acceleration in the root frame, m/s^2.
+        shapes : bool
+            Whether the shapes of the links are kept, for a window of Gazebo.
+
+        Raises
+        ------
+        RobodynError
+            The description, the truth or the motor data cannot be used.
+        """
+        text = perturbed_urdf(urdf, truth, motors=motors, shapes=shapes)
+        nominal = build_model(parse_urdf(urdf, motors=motors))
+        model = build_model(parse_urdf(text), gravity=gravity)
+        heavy = [f'{name} ({inertia:g})' for name, inertia in zip(
+            model.body_joints, model.armature, strict=True) if inertia]
+        left_out = []
+        if heavy:
+            left_out.append('Gazebo knows no rotor inertia (armature), so the robot in Gazebo '
+                            f'lacks that of {", ".join(heavy)}, in kg m^2 or kg')
+        elastic = [name for name, stiffness in zip(
+            nominal.body_joints, nominal.stiffness, strict=True) if np.isfinite(stiffness)]
+        if elastic:
+            left_out.append(f'the elastic joints {", ".join(elastic)} are rigid in Gazebo')
+        mimics = [name for name in model.body_joints if name not in model.joint_names]
+        if mimics:
+            left_out.append('the physics engine DART lets no joint follow another, so the mimic '
+                            f'joints {", ".join(mimics)} are fixed where they are at the start')
+        return cls(text, model, tuple(left_out))
+
+    def spawn_text(self, position: ArrayLike, name: str, *, update_rate: float = 0.0,
+                   payload: tuple[str, Inertial] | None = None) -> str:
+        """Return the URDF to spawn: fixed to the world, driven by joint forces.
+
+        Gazebo starts every joint at zero, so the joints' origins are moved to the start position:
+        Gazebo's joint positions are those of the robot less ``position``.
+
+        Parameters
+        ----------
+        position : array-like, shape (n,)
+            Joint positions at the start, rad or m.
+        name : str
+            Name of the robot in Gazebo.
+        update_rate : float
+            Rate of the joint states in simulated time, Hz; 0: one in every physics step.
+        payload : (str, Inertial), optional
+            A link, and a body in its frame that is fixed to it.
+        """
+        model = self.model
+        start = checked_joint_values('position', position, model.joint_names)
+        root = etree.fromstring(self.urdf)
+        elements = {(e.tag, e.get('name')): e for e in root}
+        positions = dict(zip(model.body_joints, model.row @ start + model.offset, strict=True))
+        for joint in model.description.joints:
+            if joint.name in positions:
+                _place(elements['joint', joint.name], joint, float(positions[joint.name]),
+                       joint.name in model.joint_names)
+        if payload is not None:
+            _load(elements['link', payload[0]], model, *payload)
+        _fix_to_world(root, model)
+        _add_systems(root, model.joint_names, name, update_rate)
+        return etree.tostring(root, encoding='unicode')
+
+
+def _place(element: etree._Element, joint: Joint, position: float, moves: bool) -> None:
+    """Move a joint's zero to a position; fix what cannot follow."""
+    rotation, translation = joint.rotation, joint.translation
+    if joint.type == 'prismatic':
+        translation = translation + rotation @ joint.axis * position
+    else:
+        rotation = rotation @ axis_rotation(joint.axis, position)
+    if position:
+        origin = element.find('origin')
+        if origin is None:
+            origin = etree.SubElement(element, 'origin')
+        origin.set('xyz', numbers(translation))
+        origin.set('rpy', numbers(rpy_from_rotation(rotation)))
+    for child in element.findall('mimic'):
+        element.remove(child)
+    if not moves:
+        element.set('type', 'fixed')
+        for tag in ('limit', 'dynamics', 'axis'):
+            for child in element.findall(tag):
+                element.remove(child)
+        return
+    dynamics = element.find('dynamics')
+    if dynamics is not None and 'armature' in dynamics.attrib:
+        del dynamics.attrib['armature']
+    limit = element.find('limit')
+    if limit is None:
+        limit = etree.SubElement(element, 'limit')
+    limit.set('effort', NO_LIMIT)
+    limit.set('velocity', NO_LIMIT)
+    if np.isfinite(joint.lower):
+        limit.set('lower', numbers([joint.lower - position]))
+    if np.isfinite(joint.upper):
+        limit.set('upper', numbers([joint.upper - position]))
+
+
+def _load(element: etree._Element, model: Model, link: str, payload: Inertial) -> None:
+    """Merge a payload with a link's own inertial."""
+    own = next(entry for entry in model.description.links if entry.name == link).inertial
+    old = element.find('inertial')
+    if old is not None:
+        element.remove(old)
+    element.append(inertial_element(payload if own is None else merged(own, payload)))
+
+
+def merged(first: Inertial, second: Inertial) -> Inertial:
+    """Return two bodies of one frame as one (Steiner's theorem)."""
+    mass = first.mass + second.mass
+    if not mass:
+        return first
+    com = (first.mass * first.com + second.mass * second.com) / mass
+    tensor = sum((body.inertia + body.mass * point_inertia(body.com - com)
+                  for body in (first, second)), np.zeros((3, 3)))
+    return Inertial(mass, com, tensor)
+
+
+def _fix_to_world(root: etree._Element, model: Model) -> None:
+    """Fix the base; Gazebo loses links of the base that have no mass, so they get one."""
+    body = Inertial(1.0, np.zeros(3), np.eye(3))
+    for link in root.findall('link'):
+        name = link.get('name')
+        if name != 'world' and model.link_frames[name].body < 0 and link.find('inertial') is None:
+            link.append(inertial_element(body))
+    base = model.description.root
+    if base == 'world':  # Gazebo fixes a link of this name by itself
+        return
+    etree.SubElement(root, 'link', name='world')
+    joint = etree.SubElement(root, 'joint', name='fixed_to_world', type='fixed')
+    etree.SubElement(joint, 'parent', link='world')
+    etree.SubElement(joint, 'child', link=base)
+
+
+def _add_systems(root: etree._Element, joints: tuple[str, ...], name: str,
+                 update_rate: float) -> None:
+    """Add the systems that take forces, confirm them, and publish joint states."""
+    gazebo = etree.SubElement(root, 'gazebo')
+    states = _system(gazebo, 'joint-state-publisher', 'JointStatePublisher')
+    if update_rate:
+        etree.SubElement(states, 'update_rate').text = numbers([update_rate])
+    for joint in joints:
+        force = _system(gazebo, 'apply-joint-force', 'ApplyJointForce')
+        etree.SubElement(force, 'joint_name').text = joint
+    echo = _system(gazebo, 'triggered-publisher', 'TriggeredPublisher')
+    sent, taken = confirmation_topics(name)
+    etree.SubElement(echo, 'input', type='gz.msgs.Empty', topic=sent)
+    etree.SubElement(echo, 'output', type='gz.msgs.Empty', topic=taken)
+
+
+def confirmation_topics(name: str) -> tuple[str, str]:
+    """Return the topics that end a set of forces, and confirm that the world has taken it.
+
+    Forces of several joints are several messages. Gazebo takes the messages of one sender in
+    their order, so that the confirmation of the last one holds for all.
+    """
+    return f'/model/{name}/forces_sent', f'/model/{name}/forces_taken'
+
+
+def _system(gazebo: etree._Element, library: str, name: str) -> etree._Element:
+    return etree.SubElement(gazebo, 'plugin', filename=f'gz-sim-{library}-system',
+                            name=f'gz::sim::systems::{name}')

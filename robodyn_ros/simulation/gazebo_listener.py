@@ -1,0 +1,157 @@
+"""`GazeboListener`: hears a robot's joint states from Gazebo."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from robodyn_ros.simulation.gazebo import confirmation_topics
+from robodyn_ros.simulation.gazebo_bindings import GazeboError, load_bindings
+
+PATIENCE = 5.0  # s of the wall clock until Gazebo has done what it is asked for
+SETTLED = 4  # messages of the clock after a change of the time
+
+
+class GazeboListener:
+    """The newest joint state of a robot, and the confirmations of its forces.
+
+    Parameters
+    ----------
+    world, name : str
+        Names of the world and of the robot in Gazebo.
+    joints : tuple of str
+        The joints that are measured, in the order of all arrays.
+    on_state : callable, optional
+        Called on a thread of Gazebo Transport for every new joint state.
+
+    Attributes
+    ----------
+    stamp : int
+        Simulated time of the newest state, ns.
+    count : int
+        States heard since `forget`; Gazebo repeats the last one while the world is paused.
+    missing : tuple of str
+        Joints that Gazebo does not have.
+    position, velocity : ndarray, shape (n,)
+        As Gazebo counts them.
+    taken : int
+        Sets of forces that Gazebo has confirmed.
+    interrupted : bool
+        Whether nothing is waited for any more.
+    """
+
+    def __init__(self, world: str, name: str, joints: tuple[str, ...],
+                 on_state: Callable[[], None] | None = None):
+        gazebo = load_bindings()
+        self.version = gazebo.version
+        self.interrupted = False
+        self.stamp = self.count = self.taken = 0
+        self.missing: tuple[str, ...] = ()
+        self.position = self.velocity = np.zeros(len(joints))
+        self._world, self._name, self._joints = world, name, joints
+        self._on_state = on_state
+        self._heard = threading.Condition()
+        self._last_heard = -np.inf  # s of time.monotonic
+        self._messages = gazebo.messages
+        self._node = gazebo.Node()
+        self._topics = (f'/world/{world}/model/{name}/joint_state', confirmation_topics(name)[1])
+        self._node.subscribe(self._messages['Model'], self._topics[0], self._on_message)
+        self._node.subscribe(self._messages['Empty'], self._topics[1], self._on_taken)
+
+    @property
+    def silence(self) -> float:
+        """Time without joint states, s of the wall clock; Gazebo sends them in pauses as well."""
+        return time.monotonic() - self._last_heard
+
+    def forget(self) -> None:
+        """Count the states from now on."""
+        with self._heard:
+            self.count = 0
+
+    def wait(self, condition: Callable[[], bool], what: str) -> None:
+        """Wait until messages have made a condition true.
+
+        Raises
+        ------
+        GazeboError
+            It took too long, or the listener was interrupted.
+        """
+        with self._heard:
+            if not self._heard.wait_for(lambda: self.interrupted or condition(),
+                                        PATIENCE) or self.interrupted:
+                raise GazeboError(f'waited {PATIENCE:g} s for {what} of {self._name!r} in the '
+                                  f'world {self._world!r}')
+
+    def until(self, condition: Callable[[], Any], what: str) -> None:
+        """Ask for a condition again and again until it is true; errors as of `wait`."""
+        end = time.monotonic() + PATIENCE
+        while not condition():
+            if self.interrupted or time.monotonic() > end:
+                raise GazeboError(f'waited {PATIENCE:g} s for {what}')
+            time.sleep(0.002)
+
+    def change_time(self, change: Callable[[], Any], target: Callable[[int], int]) -> None:
+        """Change the time of the world, and wait until it is what it shall be.
+
+        Parameters
+        ----------
+        change : callable
+            Asks Gazebo for the change.
+        target : callable
+            Returns the time after it from the time before, ns.
+        """
+        times: list[int] = []
+
+        def on_clock(message: Any) -> None:
+            times.append(message.sim.sec * 1_000_000_000 + message.sim.nsec)
+
+        topic = f'/world/{self._world}/clock'
+        self._node.subscribe(self._messages['Clock'], topic, on_clock)
+        try:
+            self.until(lambda: len(times) >= SETTLED, 'the clock')
+            end = target(times[-1])
+            times.clear()
+            change()
+            self.until(lambda: times.count(end) >= SETTLED, f'the time {end * 1e-9:g} s')
+        finally:
+            self._node.unsubscribe(topic)
+
+    def interrupt(self) -> None:
+        """End all waiting, now and later."""
+        self.interrupted = True
+        with self._heard:
+            self._heard.notify_all()
+
+    def close(self) -> None:
+        """Stop listening."""
+        self._on_state = None
+        self.interrupt()
+        for topic in self._topics:
+            self._node.unsubscribe(topic)
+
+    def _on_taken(self, message: Any) -> None:
+        with self._heard:
+            self.taken += 1
+            self._heard.notify_all()
+
+    def _on_message(self, message: Any) -> None:
+        """Take a joint state; on a thread of Gazebo Transport, which must see no exception."""
+        stamp = message.header.stamp.sec * 1_000_000_000 + message.header.stamp.nsec
+        with self._heard:
+            new = stamp != self.stamp or not self.count
+            if new:
+                axes = {joint.name: joint.axis1 for joint in message.joint}
+                self.missing = tuple(name for name in self._joints if name not in axes)
+                if not self.missing:
+                    self.position = np.array([axes[name].position for name in self._joints])
+                    self.velocity = np.array([axes[name].velocity for name in self._joints])
+                self.stamp = stamp
+            self.count += 1
+            self._last_heard = time.monotonic()
+            self._heard.notify_all()
+        if new and self._on_state is not None:
+            self._on_state()

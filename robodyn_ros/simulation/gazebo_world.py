@@ -1,0 +1,307 @@
+"""`GazeboWorld`: a robot in a world of Gazebo, driven in lock-step or while the world runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from robodyn_ros.model import payload_inertial
+from robodyn_ros.simulation.gazebo import WORLD, GazeboRobot
+from robodyn_ros.simulation.gazebo_bindings import GazeboError
+from robodyn_ros.simulation.gazebo_listener import GazeboListener
+from robodyn_ros.simulation.gazebo_writer import GazeboWriter
+from robodyn_ros.simulation.sensors import MeasuredStates, Measurement, Sensors
+from robodyn_ros.simulation.world import SimulationError, checked_joint_values
+from robodyn_ros.spatial import Array, Inertial
+
+QUIET = 0.03  # s without joint states, after which no old one is under way
+TRIALS = 3  # of spawning: what Gazebo answers does not say whether it was done
+
+
+class GazeboWorld:
+    """A robot on a fixed base in a world of Gazebo, driven by joint torques.
+
+    The world exists already; `appear` puts the robot into it.
+
+    Parameters
+    ----------
+    robot : GazeboRobot
+        The robot, with friction and damping.
+    timestep : float
+        Time step of the physics, s; the world is told.
+    steps : int
+        Physics steps in a control cycle: Gazebo publishes a joint state for each cycle.
+    world : str
+        Name of the world in Gazebo.
+    name : str
+        Name of the robot in Gazebo; empty: that of its description.
+    sensors : Sensors
+        What the sensors add to the true state.
+    limit_efforts : bool
+        Whether torques are clipped to the URDF's effort limits, as a drive does.
+    on_state : callable, optional
+        Called on a thread of Gazebo Transport for every new joint state.
+
+    Raises
+    ------
+    GazeboError
+        Gazebo's Python bindings are not installed.
+    """
+
+    def __init__(self, robot: GazeboRobot, *, timestep: float = 0.001, steps: int = 1,
+                 world: str = WORLD, name: str = '', sensors: Sensors | None = None,
+                 limit_efforts: bool = True, on_state: Callable[[], None] | None = None):
+        self.robot, self.true_model = robot, robot.model
+        self.joints = robot.model.joints
+        self.joint_names = self.joints.joint_names
+        self.sensors = sensors or Sensors()
+        self.running = False  # whether the world runs on its own
+        self.world, self.name = world, name or robot.model.name
+        self._timestep, self._cycle = timestep, steps
+        self._limits = self.joints.effort_limit if limit_efforts else np.full(self.n, np.inf)
+        self._measured = MeasuredStates(self.sensors, self.n)
+        self._start = np.clip(np.zeros(self.n), self.joints.lower, self.joints.upper)
+        self._effort = np.zeros(self.n)
+        self._payload: tuple[str, Inertial] | None = None
+        self._listener = GazeboListener(world, self.name, self.joint_names, on_state)
+        self._writer = GazeboWriter(world, self.name, self.joint_names)
+
+    @property
+    def n(self) -> int:
+        """Number of joints that are driven and measured."""
+        return len(self.joint_names)
+
+    @property
+    def time(self) -> float:
+        """Gazebo's simulated time, s."""
+        return self._listener.stamp * 1e-9
+
+    @property
+    def timestep(self) -> float:
+        """Time step of the physics, s."""
+        return self._timestep
+
+    @property
+    def position(self) -> Array:
+        """True joint positions, rad or m."""
+        return self._listener.position + self._start
+
+    @property
+    def velocity(self) -> Array:
+        """True joint velocities."""
+        return self._listener.velocity
+
+    @property
+    def effort(self) -> Array:
+        """Torques that act after clipping to the limits, N m or N; Gazebo measures none."""
+        return self._effort.copy()
+
+    @property
+    def version(self) -> str:
+        """Names of the modules of Gazebo's Python bindings."""
+        return self._listener.version
+
+    @property
+    def silence(self) -> float:
+        """Time without joint states, s of the wall clock; Gazebo sends them in pauses as well."""
+        return self._listener.silence
+
+    def serves(self) -> bool:
+        """Return whether the world is there."""
+        return bool(self._writer.ask('serves'))
+
+    def check_connection(self) -> None:
+        """Check that the process that writes to Gazebo runs.
+
+        Raises
+        ------
+        GazeboError
+            It has ended.
+        """
+        if not self._writer.alive:
+            raise GazeboError('the process that writes to Gazebo has ended')
+
+    def reconnect(self) -> None:
+        """Write to Gazebo through a new process; `appear` must follow."""
+        if self._listener.interrupted:
+            raise GazeboError('the connection to Gazebo is closed')
+        self._writer.close()
+        self._writer = GazeboWriter(self.world, self.name, self.joint_names)
+
+    def appear(self, position: ArrayLike, *, real_time_factor: float = 0.0) -> None:
+        """Put the robot into the world, at rest; the world is paused.
+
+        Parameters
+        ----------
+        position : array-like, shape (n,)
+            Joint positions, rad or m.
+        real_time_factor : float
+            Largest ratio of simulated time to the time of the wall clock; 0: as fast as possible.
+
+        Raises
+        ------
+        GazeboError
+            Gazebo does not answer, or the robot cannot be spawned.
+        """
+        self.running = False
+        self._writer.ask('control', pause=True)
+        self._writer.ask('physics', timestep=self._timestep, real_time_factor=real_time_factor)
+        self._replace(position)
+
+    def reset(self, position: ArrayLike | None = None) -> None:
+        """Begin again at time 0, at rest; default: at zero, or the nearest limit."""
+        if position is None:
+            position = np.clip(np.zeros(self.n), self.joints.lower, self.joints.upper)
+        self._replace(position, rewind=True)
+        self._measured.restart()
+
+    def hold(self, steps: int = 1) -> None:
+        """Let time pass while the robot stays where it is, at rest: it is out of the world."""
+        self._replace(self.position, steps=steps)
+
+    def step(self, torque: ArrayLike, steps: int = 1) -> None:
+        """Advance the physics under constant torques, and wait until it is done.
+
+        Parameters
+        ----------
+        torque : array-like, shape (n,)
+            N m or N.
+        steps : int
+            Number of time steps.
+
+        Raises
+        ------
+        ShapeError, ValueRangeError
+            The torques have another shape or are not finite; nothing moves.
+        GazeboError
+            Gazebo does not answer.
+        SimulationError
+            The motion has diverged.
+        """
+        self._effort = self._clipped(torque)
+        target = self._listener.stamp + round(steps * self._timestep * 1e9)
+        self._send_and_confirm()
+        self._writer.ask('control', pause=True, steps=steps)
+        self._listener.wait(lambda: self._listener.stamp >= target, f'{steps} physics steps')
+        self.running = False
+        self._check_motion()
+
+    def apply(self, torque: ArrayLike) -> None:
+        """Let torques act from now on, while the world runs.
+
+        Raises
+        ------
+        ShapeError, ValueRangeError
+            The torques have another shape or are not finite.
+        GazeboError
+            The process that writes to Gazebo is gone.
+        """
+        self._effort = self._clipped(torque)
+        self._writer.send(self._effort.tolist())
+
+    def run(self, running: bool) -> None:
+        """Let the world run on its own, or pause it."""
+        self._writer.ask('control', pause=not running)
+        self.running = running
+
+    def measure(self) -> Measurement | None:
+        """Take a measurement; return the newest one that arrives now, None if none does."""
+        self._check_motion()
+        return self._measured.measure(self.time, self.position, self.velocity, self._effort)
+
+    def attach(self, link: str, mass: float, com: ArrayLike = (0.0, 0.0, 0.0),
+               inertia: ArrayLike | None = None) -> None:
+        """Fix a body to a link; it replaces the one attached before.
+
+        Gazebo cannot change the inertia of a link, so the robot is spawned anew where it is, at
+        rest.
+
+        Parameters
+        ----------
+        link : str
+            The link that carries it.
+        mass : float
+            kg; 0 takes the body off.
+        com : array-like, shape (3,)
+            Centre of mass in the link's frame, m.
+        inertia : array-like, shape (3, 3), optional
+            Inertia tensor about the centre of mass in the link's axes, kg m^2; default: a point
+            mass.
+        """
+        self.true_model.link_frame(link)
+        payload = payload_inertial(mass, com, inertia)
+        self._payload = (link, payload) if mass else None
+        if self._listener.count:
+            self._replace(self.position)
+
+    def interrupt(self) -> None:
+        """Send zeros, and end what waits for Gazebo on other threads with a `GazeboError`.
+
+        Only `close` may follow.
+        """
+        self._listener.interrupt()
+        self._writer.close()
+
+    def close(self) -> None:
+        """Send zeros and stop listening; the robot stays in the world."""
+        self._listener.close()
+        self._writer.close()
+
+    # Gazebo ---------------------------------------------------------------------------------
+
+    def _replace(self, position: ArrayLike, *, rewind: bool = False, steps: int = 0) -> None:
+        """Spawn the robot anew, at rest; it is out of the world for some steps."""
+        start = checked_joint_values('position', position, self.joint_names)
+        text = self.robot.spawn_text(start, self.name, payload=self._payload,
+                                     update_rate=1 / (self._cycle * self._timestep))
+        ask, running = self._writer.ask, self.running
+        ask('control', pause=True)
+        self._writer.send([0.0] * self.n)
+        if ask('exists'):
+            ask('remove')
+            self._listener.until(lambda: not ask('exists'), 'the robot to be removed')
+            self._listener.until(lambda: self.silence > QUIET and not ask('connected'),
+                                 'the robot to leave')
+        if rewind:
+            self._listener.change_time(lambda: ask('control', pause=True, rewind=True),
+                                       lambda now: 0)
+        if steps:
+            self._listener.change_time(lambda: ask('control', pause=True, steps=steps),
+                                       lambda now: now + round(steps * self._timestep * 1e9))
+        self._effort, self._start = np.zeros(self.n), start
+        self._listener.forget()
+        self._spawn(text)
+        if running:
+            self.run(True)
+
+    def _spawn(self, text: str) -> None:
+        listener = self._listener
+        for last in (False,) * (TRIALS - 1) + (True,):
+            try:
+                self._writer.ask('create', text=text)
+                listener.wait(lambda: listener.count > 0, 'the joint states of the robot')
+                break
+            except GazeboError:  # a reset of the world may have come between
+                if last or listener.interrupted:
+                    raise
+        if listener.missing:
+            raise GazeboError(f'Gazebo has left out the joints {", ".join(listener.missing)}; '
+                              'valid: links with a mass behind every joint that moves')
+        listener.until(lambda: self._writer.ask('connected'), 'the robot to take forces')
+
+    def _send_and_confirm(self) -> None:
+        """Send the forces, and wait until Gazebo has taken all of them."""
+        taken = self._listener.taken
+        self._writer.send(self._effort.tolist(), confirm=True)
+        self._listener.wait(lambda: self._listener.taken > taken, 'the confirmation of the forces')
+
+    def _clipped(self, torque: ArrayLike) -> Array:
+        command = checked_joint_values('torque', torque, self.joint_names)
+        return np.clip(command, -self._limits, self._limits)
+
+    def _check_motion(self) -> None:
+        if not np.isfinite(self.velocity).all():
+            raise SimulationError(f'the motion has diverged at {self.time:.4g} s: check torques, '
+                                  'time step and inertias')

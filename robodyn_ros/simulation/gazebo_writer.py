@@ -1,0 +1,201 @@
+"""A process that sends forces and requests to Gazebo, and zeros when its parent is gone.
+
+While a request of the Python bindings waits for its answer it keeps the interpreter to itself, and
+a subscription of the same process keeps the answer from arriving. So requests have a process of
+their own. Gazebo applies the last force that it was sent in every physics step, for ever: when
+the parent ends, in whatever way, its end of the pipe closes, and this process sends zeros.
+
+Each line of the input is a command in JSON, and each answer is a line of JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
+
+from robodyn_ros.simulation.gazebo import confirmation_topics
+from robodyn_ros.simulation.gazebo_bindings import GazeboError, load_bindings
+
+PATIENCE = 5000  # ms until a request of Gazebo counts as not answered
+FAREWELL = 0.2  # s in which the last forces leave this process
+
+
+class GazeboWriter:
+    """The parent's side of the process.
+
+    Parameters
+    ----------
+    world, model : str
+        Names of the world and of the robot in Gazebo.
+    joints : sequence of str
+        Joints that take forces, in the order of all forces.
+    """
+
+    def __init__(self, world: str, model: str, joints: Sequence[str]):
+        load_bindings()
+        self._lock = threading.Lock()
+        self._process = subprocess.Popen(
+            [sys.executable, '-m', 'robodyn_ros.simulation.gazebo_writer', world, model, *joints],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True)
+
+    @property
+    def alive(self) -> bool:
+        """Whether the process runs."""
+        return self._process.poll() is None
+
+    def send(self, forces: Sequence[float], confirm: bool = False) -> None:
+        """Send forces, one for each joint, N m or N; see `confirmation_topics`.
+
+        Raises
+        ------
+        GazeboError
+            The process is gone.
+        """
+        with self._lock:
+            self._write({'do': 'forces', 'forces': list(forces), 'confirm': confirm})
+
+    def ask(self, do: str, **details: Any) -> Any:
+        """Let the process do something, and return its answer.
+
+        Raises
+        ------
+        GazeboError
+            The process is gone, or says what went wrong.
+        """
+        assert self._process.stdout is not None
+        with self._lock:
+            self._write({'do': do, **details})
+            line = self._process.stdout.readline()
+        if not line:
+            raise GazeboError('the process that writes to Gazebo has ended with '
+                              f'{self._process.wait()}')
+        answer = json.loads(line)
+        if 'error' in answer:
+            raise GazeboError(answer['error'])
+        return answer['result']
+
+    def close(self) -> None:
+        """Send zeros and end the process."""
+        with suppress(OSError):
+            assert self._process.stdin is not None
+            self._process.stdin.close()
+        try:
+            self._process.wait(FAREWELL + 1.0)
+        except subprocess.TimeoutExpired:  # Gazebo, which it asked for something, is gone
+            self._process.kill()
+            self._process.wait()
+        assert self._process.stdout is not None
+        self._process.stdout.close()
+
+    def _write(self, command: dict[str, Any]) -> None:
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(json.dumps(command) + '\n')
+            self._process.stdin.flush()
+        except (OSError, ValueError):
+            raise GazeboError('the process that writes to Gazebo is gone') from None
+
+
+class _Writer:
+    """What the process does."""
+
+    def __init__(self, world: str, model: str, joints: Sequence[str]):
+        self._gazebo = load_bindings()
+        self._node = self._gazebo.Node()
+        self._world, self._model = f'/world/{world}', model
+        double = self._gazebo.messages['Double']
+        self._publishers = [self._node.advertise(f'/model/{model}/joint/{joint}/cmd_force', double)
+                            for joint in joints]
+        sent, _ = confirmation_topics(model)
+        self._sent = self._node.advertise(sent, self._gazebo.messages['Empty'])
+
+    def forces(self, forces: Sequence[float], confirm: bool = False) -> None:
+        """Send forces, and ask for a confirmation on a topic."""
+        for publisher, force in zip(self._publishers, forces, strict=True):
+            publisher.publish(self._gazebo.messages['Double'](data=force))
+        if confirm:
+            self._sent.publish(self._gazebo.messages['Empty']())
+
+    def zeros(self) -> None:
+        self.forces([0.0] * len(self._publishers))
+
+    def serves(self) -> bool:
+        """Return whether the world is there."""
+        services = self._node.service_list()
+        return all(f'{self._world}/{name}' in services
+                   for name in ('control', 'create', 'set_physics'))
+
+    def connected(self) -> bool:
+        """Return whether the robot in the world hears all forces."""
+        return all(publisher.has_connections() for publisher in (*self._publishers, self._sent))
+
+    def exists(self) -> bool:
+        """Return whether the world has the robot."""
+        scene = self._request('scene/info', 'Empty', 'Scene')
+        return any(model.name == self._model for model in scene.model)
+
+    def physics(self, timestep: float, real_time_factor: float) -> bool:
+        """Set the physics' time step (s), and how fast the world may run."""
+        return self._request('set_physics', 'Physics', max_step_size=timestep,
+                             real_time_factor=real_time_factor).data
+
+    def create(self, text: str) -> bool:
+        """Ask for the robot to be spawned.
+
+        The service create/blocking would wait, but where a reset of the world comes between, it
+        ends the server.
+        """
+        return self._request('create', 'EntityFactory', sdf=text, name=self._model).data
+
+    def remove(self) -> bool:
+        """Ask for the robot to be taken out of the world."""
+        return self._request('remove', 'Entity', name=self._model,
+                             type=self._gazebo.messages['Entity'].MODEL).data
+
+    def control(self, pause: bool, steps: int = 0, rewind: bool = False) -> bool:
+        """Pause the world or let it run; advance it by steps; begin again at time 0."""
+        options = {'reset': self._gazebo.messages['WorldReset'](all=True)} if rewind else {}
+        return self._request('control', 'WorldControl', pause=pause, multi_step=steps,
+                             **options).data
+
+    def _request(self, service: str, kind: str, answer: str = 'Boolean', **fields: Any) -> Any:
+        messages = self._gazebo.messages
+        done, result = self._node.request(f'{self._world}/{service}', messages[kind](**fields),
+                                          messages[kind], messages[answer], PATIENCE)
+        if not done:
+            raise GazeboError(f'Gazebo did not answer {self._world}/{service} within '
+                              f'{PATIENCE * 1e-3:g} s')
+        return result
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Serve commands until the input ends, then send zeros."""
+    world, model, *joints = arguments
+    writer = _Writer(world, model, joints)
+    try:
+        for line in sys.stdin:
+            command = json.loads(line)
+            do = command.pop('do')
+            if do == 'forces':
+                writer.forces(**command)
+                continue
+            try:
+                answer = {'result': getattr(writer, do)(**command)}
+            except GazeboError as error:
+                answer = {'error': str(error)}
+            print(json.dumps(answer), flush=True)
+    except BrokenPipeError:  # the parent is gone
+        sys.stdout = None  # type: ignore[assignment]
+    finally:
+        writer.zeros()
+        time.sleep(FAREWELL)
+
+
+if __name__ == '__main__':
+    main(sys.argv[1:])

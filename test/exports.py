@@ -1,0 +1,114 @@
+"""Exports a dozen robots of different kinds, compiles them and calls them from Python."""
+
+from __future__ import annotations
+
+import ctypes
+import shutil
+import subprocess
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from robots import planar_2r, random_robot
+
+import robodyn_ros as rd
+from robodyn_ros.export.functions import DEFAULT_TERMS, exported_functions
+
+ROOT = Path(__file__).parent.parent
+OWN = ROOT / 'urdf'
+STRICT = ('-Wall', '-Wextra', '-Werror', '-pedantic')
+WITH_REGRESSOR = (*DEFAULT_TERMS, 'regressor')
+
+
+def compilers():
+    """Return the C and the C++ compiler, None where there is none."""
+    return shutil.which('gcc'), shutil.which('g++')
+
+
+def compile_files(compiler, standard, folder, target, *flags):
+    """Compile the sources of an export; every warning is an error."""
+    files = [folder / name for name in ('self_test.c',) if '-shared' not in flags]
+    files += [path for path in folder.glob('*.c') if path.name != 'self_test.c']
+    language = ('-x', 'c++') if standard.startswith('c++') else ()
+    done = subprocess.run([compiler, f'-std={standard}', *STRICT, *flags, *language, *files,
+                           '-x', 'none', '-lm', '-o', target], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[:3000]
+
+
+@dataclass
+class Case:
+    """A robot and how it is exported."""
+
+    model: rd.Model
+    terms: tuple[str, ...] = DEFAULT_TERMS
+    loops: Path | None = None
+    options: dict = field(default_factory=dict)
+
+    def dynamics(self):
+        return rd.dynamics_of(self.model, self.loops,
+                              friction_width=self.options.get('friction_width', 0.0))
+
+    def export(self, folder):
+        return rd.export_c(self.model, folder, terms=self.terms, prefix='arm', loops=self.loops,
+                           **self.options)
+
+
+def spinning_rotors(text):
+    return rd.load_model(text, motors={'joints': {
+        'j1': {'gear_ratio': 50, 'rotor_inertia': 1e-3, 'spin_axis': 'joint'},
+        'j2': {'gear_ratio': -30, 'rotor_inertia': 1e-3, 'spin_axis': [0, 1, 0],
+               'motor_friction': {'viscous': 0.2, 'coulomb': 0.3, 'offset': 0.1}}}})
+
+
+def cases():
+    """Return the robots by what is special about them."""
+    own = {path.name.split('.')[0]: path for path in OWN.glob('*.urdf.xacro')}
+    loops = ROOT / 'config/robots'
+    planar = rd.load_model(planar_2r(), gravity=(0, -9.81, 0))
+    return {
+        'plane': Case(planar, (*WITH_REGRESSOR, 'coriolis_matrix')),
+        'mimic and branches': Case(rd.load_model(random_robot(3)),
+                                   (*DEFAULT_TERMS, 'pose:l3', 'jacobian:l5')),
+        'prismatic, any axes': Case(rd.load_model(random_robot(5))),
+        'friction with a width': Case(rd.load_model(random_robot(8, joints=4)),
+                                      options={'friction_width': 0.05}),
+        'sliding joints': Case(rd.load_model(own['scara']), (*DEFAULT_TERMS, 'pose:base')),
+        'payload': Case(rd.load_model(own['scara']).with_payload(
+            'flange', 3.0, (0.1, 0, 0.05), np.diag([0.01, 0.02, 0.02]))),
+        'spinning rotors': Case(spinning_rotors(planar_2r())),
+        'armature': Case(rd.load_model(own['flexible_2r'],
+                                       motors=loops / 'flexible_2r_motors.yaml')),
+        'own sine': Case(rd.load_model(own['articulated_3r']), options={'own_sincos': True}),
+        'single': Case(rd.load_model(own['articulated_3r']),
+                       options={'single': True, 'own_sincos': True}),
+        'single, C library': Case(rd.load_model(own['rp_tip_mass']), options={'single': True}),
+        'parametric': Case(rd.load_model(own['articulated_3r']),
+                           options={'parametric': True, 'friction_width': 0.02}),
+        'parametric with rotors': Case(spinning_rotors(planar_2r()),
+                                       options={'parametric': True}),
+        'five bars': Case(rd.load_model(own['five_bar']),
+                          (*WITH_REGRESSOR, 'pose:tip', 'jacobian:tip'),
+                          loops / 'five_bar_loops.yaml'),
+        'parametric loops': Case(rd.load_model(own['palletiser']), ('gravity', 'inverse_dynamics'),
+                                 loops / 'palletiser_loops.yaml', {'parametric': True}),
+    }
+
+
+class Library:
+    """A compiled export, called through ctypes."""
+
+    def __init__(self, path, case):
+        self.library, self.case = ctypes.CDLL(str(path)), case
+        self.type = np.float32 if case.options.get('single') else np.float64
+        self.functions = {f.name: f for f in exported_functions(
+            case.dynamics(), case.terms, parametric=bool(case.options.get('parametric')))}
+
+    def call(self, name, *arguments):
+        """Return the result of a function, of the shape that rd.Dynamics gives it."""
+        function = self.functions[name]
+        arrays = [np.ascontiguousarray(x, self.type) for x in arguments]
+        assert [x.size for x in arrays] == [size for _, size in function.arguments]
+        result = np.full(function.shape, np.nan, self.type)
+        getattr(self.library, f'arm_{name}')(*(
+            ctypes.c_void_p(x.ctypes.data) for x in (*arrays, result)))
+        return result

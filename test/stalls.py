@@ -1,0 +1,60 @@
+"""What the machine itself makes a real-time process wait: the measure that real-time tests use."""
+
+import os
+import select
+import subprocess
+import sys
+
+STEP = 0.005  # s that the control process sleeps at a time
+
+CONTROL = f"""
+import sys, time
+step, last = {STEP}, time.monotonic()
+while True:
+    time.sleep(step)
+    now = time.monotonic()
+    if now - last > 2 * step:
+        print(repr(now), repr(now - last - step), flush=True)
+    last = now
+"""
+
+
+class StallRecorder:
+    """A control process that does nothing but sleep, and reports each time that it woke too late.
+
+    ``time.monotonic`` is the system's clock, which all processes share. A test in real time adds
+    ``worst(since)`` to the time that it allows: what delayed the control process may have delayed
+    the processes under test as well.
+    """
+
+    def __init__(self):
+        self._process = subprocess.Popen([sys.executable, '-u', '-c', CONTROL],
+                                         stdout=subprocess.PIPE, text=True)
+        self.pid = self._process.pid
+        self._stalls, self._rest = [], ''
+
+    def worst(self, since):
+        """Return the longest stall (s) that ended after a time of ``time.monotonic``."""
+        self._read()
+        return max((length for end, length in self._stalls if end >= since), default=0.0)
+
+    def total(self, since):
+        """Return the sum of all stalls (s) that ended after a time of ``time.monotonic``."""
+        self._read()
+        return sum(length for end, length in self._stalls if end >= since)
+
+    def close(self):
+        """End the control process."""
+        self._process.kill()
+        self._process.communicate()
+
+    def _read(self):
+        pipe = self._process.stdout.fileno()
+        while select.select([pipe], [], [], 0)[0]:
+            text = os.read(pipe, 1 << 16).decode()
+            if not text:
+                break
+            self._rest += text
+        *lines, self._rest = self._rest.split('\n')
+        self._stalls += [tuple(map(float, line.split())) for line in lines if line]
+

@@ -1,0 +1,179 @@
+"""The command `robodyn`, as a user runs it."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+from domains import new_domain
+from robots import PANDA_URDF, planar_2r
+
+import robodyn_ros as rd
+from robodyn_ros._version import __version__
+from robodyn_ros.commands.main import COMMANDS, main
+from robodyn_ros.commands.output import whole_file
+
+
+def robodyn(*arguments, timeout=300):
+    environment = {**os.environ, 'ROS_DOMAIN_ID': new_domain()}
+    return subprocess.run([sys.executable, '-m', 'robodyn_ros.commands.main', *arguments],
+                          env=environment,
+                          capture_output=True, text=True, timeout=timeout)
+
+
+def test_help_and_version(capsys):
+    for command in COMMANDS:
+        with pytest.raises(SystemExit, match='0'):
+            main([command, '--help'])
+        lines = capsys.readouterr().out.splitlines()
+        assert lines[0].startswith(f'usage: robodyn {command}')
+        assert max(map(len, lines)) <= 80
+    assert all(command in robodyn('--help').stdout for command in COMMANDS)
+    assert robodyn('--version').stdout.strip() == __version__
+    assert robodyn().returncode == 2 and robodyn('dance').returncode == 2
+
+
+def test_demo_closes_the_loop_and_ends_by_itself(tmp_path):
+    """PD, with gravity, with the whole model; table, picture, plot and bag."""
+    pytest.importorskip('rclpy', reason='ROS 2 is not set up')
+    picture, plot, bag = tmp_path / 'demo.svg', tmp_path / 'errors.png', tmp_path / 'bag'
+    ran = robodyn('demo', '--seconds', '6', '--picture', str(picture), '--plot', str(plot),
+                  '--record', str(bag))
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    for words in ('PD + gravity', 'PD + whole model', 'panda_joint7',
+                  'agrees with the Python library'):
+        assert words in ran.stdout
+    assert_five_times_better(ran, 'joints that turn')  # the fingers slide
+    assert picture.read_text().count('Coriolis') == 1  # one frame
+    assert plot.stat().st_size > 10_000
+    log = rd.read_log(bag, rd.load_model(PANDA_URDF))
+    kept = next(line for line in ran.stdout.splitlines() if ' messages in ' in line)
+    assert len(log) > 0.4 * int(kept.split()[0]) and log.duration > 3.0  # all laws
+    assert robodyn('demo', '--record', str(bag)).returncode == 2  # nothing is overwritten
+
+
+def assert_five_times_better(ran, joints='all joints'):
+    whole = next(line for line in ran.stdout.splitlines() if line.startswith(f'│ {joints}'))
+    plain, gravity, helped = (float(cell) for cell in whole.split('│')[2:5])
+    assert helped < gravity / 5 and helped < plain / 5, ran.stdout
+
+
+def test_demo_of_another_robot(tmp_path):
+    pytest.importorskip('rclpy', reason='ROS 2 is not set up')
+    path = tmp_path / 'planar.urdf'
+    path.write_text(planar_2r())
+    ran = robodyn('demo', '--seconds', '6', '--urdf', str(path))
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert_five_times_better(ran)
+
+
+def test_bad_arguments_are_answered_in_one_line(tmp_path):
+    broken = tmp_path / 'broken.urdf'
+    broken.write_text('<robot name="r"><link name="a"/></robot>')
+    for arguments, culprit in ((('--urdf', str(tmp_path / 'none.urdf')), 'cannot be read'),
+                               (('--urdf', str(broken)), 'no joint that moves'),
+                               (('--seconds', '0'), '--seconds')):
+        ran = robodyn('demo', *arguments)
+        assert ran.returncode == 2 and culprit in ran.stderr and 'Traceback' not in ran.stderr
+        assert len(ran.stderr.strip().splitlines()) == 1
+
+
+def test_a_command_imports_only_what_it_needs():
+    """`robodyn --help` answers at once: no plotting library, physics engine or ROS."""
+    code = ("import sys; from robodyn_ros.commands.main import main\n"
+            "try: main(['--help'])\n"
+            "except SystemExit: pass\n"
+            "print(sorted({'matplotlib', 'plotly', 'rclpy', 'mujoco', 'robodyn_ros.excitation'}"
+            " & set(sys.modules)))")
+    ran = subprocess.run([sys.executable, '-c', code], capture_output=True, text=True, timeout=60)
+    assert ran.stdout.splitlines()[-1] == '[]', ran.stderr
+
+
+def test_output_that_nobody_reads_any_more_ends_quietly(tmp_path):
+    path = tmp_path / 'planar.urdf'
+    path.write_text(planar_2r())
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, 'wb') as pipe:
+        ran = subprocess.run([sys.executable, '-m', 'robodyn_ros.commands.main', 'check', path],
+                             stdout=pipe, stderr=subprocess.PIPE, text=True, timeout=120)
+    assert (ran.returncode, ran.stderr) == (141, '')
+
+
+def write_log(model, path, seconds=20.0, rate=100.0):
+    t = np.arange(0, seconds, 1 / rate)
+    w = 2 * np.pi * np.arange(1, model.n + 1) * 0.3
+    q, qd, qdd = np.sin(t[:, None] * w), w * np.cos(t[:, None] * w), -w**2 * np.sin(
+        t[:, None] * w)
+    np.savez(path, t=t, q=q, tau=rd.Dynamics(model).inverse_dynamics(q, qd, qdd),
+             joint_names=model.joint_names)
+
+
+@pytest.mark.parametrize('where', ['estimate', 'writing'])
+def test_an_interrupted_identification_leaves_no_file(tmp_path, capsys, monkeypatch, where):
+    """Ctrl-C while it computes, and while it writes: one sentence, and nothing in the folder."""
+    from robodyn_ros.experiment import results
+
+    path, log, out = tmp_path / 'planar.urdf', tmp_path / 'log.npz', tmp_path / 'out'
+    path.write_text(planar_2r())
+    write_log(rd.load_model(path), log)
+    name = 'identify' if where == 'estimate' else 'save_report'
+    ready, function = threading.Event(), getattr(results, name)
+
+    def interrupted(*arguments, **options):
+        result = function(*arguments, **options)
+        ready.set()
+        os.kill(os.getpid(), signal.SIGINT)
+        return result
+
+    monkeypatch.setattr(results, name, interrupted)
+    code = main(['identify', str(log), '--urdf', str(path), '-o', str(out)])
+    assert ready.is_set() and code == 130
+    assert capsys.readouterr().err == (
+        'robodyn: identify was interrupted; no file is left half-written\n')
+    assert not out.exists() or not list(out.iterdir())
+
+
+def test_an_interrupted_search_keeps_its_best_motion(tmp_path, capsys, monkeypatch):
+    """Ctrl-C ends the search long before its budget."""
+    from robodyn_ros.excitation import optimise
+
+    path, out = tmp_path / 'planar.urdf', tmp_path / 'motion.yaml'
+    path.write_text(planar_2r())
+    polish = optimise._Search._polish
+
+    def interrupted(*arguments, **options):
+        result = polish(*arguments, **options)
+        os.kill(os.getpid(), signal.SIGINT)
+        return result
+
+    monkeypatch.setattr(optimise._Search, '_polish', interrupted)
+    assert main(['excite', str(path), '-o', str(out), '--budget', '1000']) == 0
+    assert rd.Excitation.from_yaml(out).period > 0
+    capsys.readouterr()
+
+
+def test_files_are_overwritten_only_on_request(tmp_path, capsys):
+    path, out = tmp_path / 'planar.urdf', tmp_path / 'fixed.urdf'
+    path.write_text(planar_2r())
+    out.write_text('mine')
+    assert main(['check', str(path), '--fix', str(out)]) == 2
+    assert 'fixed.urdf: it exists already; valid: another name, or --force' in (
+        capsys.readouterr().err)
+    assert out.read_text() == 'mine'
+    assert main(['check', str(path), '--fix', str(out), '--force']) == 0
+    assert out.read_text().startswith('<robot')
+    assert main(['check', str(path), '--fix', str(tmp_path / 'none' / 'x.urdf')]) == 2
+    assert 'it cannot be written: No such file' in capsys.readouterr().err
+
+
+def test_a_file_is_written_whole_or_not_at_all(tmp_path):
+    path = tmp_path / 'a.txt'
+    path.write_text('old')
+    with pytest.raises(KeyboardInterrupt), whole_file(path) as temporary:
+        temporary.write_text('half')
+        raise KeyboardInterrupt
+    assert path.read_text() == 'old' and list(tmp_path.iterdir()) == [path]

@@ -1,0 +1,92 @@
+"""The pages of the documentation: their examples run as they stand, and the site builds."""
+
+import contextlib
+import io
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+BLOCK = re.compile(r'^```(\w+)\n(.*?)^```', re.DOTALL | re.MULTILINE)
+PAGES = [ROOT / 'README.md', *sorted((ROOT / 'docs/tutorials').glob('*.md'))]
+
+
+def blocks(page):
+    """Return (language, text) of every block of code of a page."""
+    return BLOCK.findall(page.read_text(encoding='utf-8'))
+
+
+@pytest.fixture
+def work(tmp_path, monkeypatch):
+    """A folder in which the repository's files lie where the pages expect them."""
+    for name in ('urdf', 'config', 'test', 'examples'):
+        (tmp_path / name).symlink_to(ROOT / name)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize('page', [p for p in PAGES if '```python' in p.read_text()],
+                         ids=lambda page: page.stem)
+def test_python_on_a_page_prints_what_the_page_says(page, work):
+    namespace, printed, compared = {}, None, 0
+    for language, text in blocks(page):
+        if language == 'python':
+            output = io.StringIO()
+            with contextlib.redirect_stdout(output):
+                exec(compile(text, page.name, 'exec'), namespace)
+            printed = output.getvalue()
+        elif language == 'text' and printed is not None:
+            assert printed == text
+            printed, compared = None, compared + 1
+    assert compared
+
+
+def commands(page):
+    """Return the `robodyn` commands of a page that need no file of the reader's own, and no node.
+
+    test_docs_ros2.py runs those that need running nodes.
+    """
+    lines = [line for language, text in blocks(page) if language == 'bash'
+             for line in text.splitlines()]
+    return [line for line in lines if line.startswith('robodyn ') and 'my_' not in line
+            and 'calibrate' not in line]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize('line', [line for page in PAGES for line in commands(page)])
+def test_a_command_of_a_tutorial_runs(line, work):
+    command, _, target = line.partition(' > ')
+    done = subprocess.run([sys.executable, '-m', 'robodyn_ros.commands.main',
+                           *shlex.split(command, comments=True)[1:]],
+                          capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    if target:
+        (work / target.strip()).write_text(done.stdout)
+        assert done.stdout
+
+
+@pytest.mark.slow
+def test_the_site_builds_without_a_warning(tmp_path):
+    pytest.importorskip('rclpy', reason='the parameters of the nodes are part of the site')
+    pytest.importorskip('furo', reason='the site needs Sphinx and its theme')
+    done = subprocess.run(
+        [sys.executable, '-m', 'sphinx', '-q', '-W', '--keep-going', '-b', 'html',
+         '-d', tmp_path / 'doctrees', ROOT / 'docs', tmp_path / 'site'],
+        capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr
+    page = tmp_path / 'site/reference/generated/command_line.html'
+    assert 'robodyn identify' in page.read_text()
+
+
+def test_the_readme_is_short():
+    text = re.sub(r'```.*?```', '', (ROOT / 'README.md').read_text(), flags=re.DOTALL)
+    assert len(text.split()) <= 600
+
+
+def test_links_of_the_readme_lead_somewhere():
+    for target in re.findall(r'\]\(([^)#:]+)\)', (ROOT / 'README.md').read_text()):
+        assert (ROOT / target).exists(), target

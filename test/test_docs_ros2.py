@@ -1,0 +1,136 @@
+"""Every line of the documentation that begins with `ros2` runs as it is written.
+
+Files of the reader's own (my_arm.urdf) are robots of this repository under that name.
+"""
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip('rclpy', reason='ROS 2 is not set up')
+from gazebo_server import why_no_gazebo  # noqa: E402
+from ros2_tools import Ros2, need_ros2, stop_daemon  # noqa: E402
+from test_docs import ROOT, blocks, work  # noqa: E402, F401
+
+import robodyn_ros as rd  # noqa: E402
+
+pytestmark = pytest.mark.nodes
+
+PAGES = sorted({ROOT / 'README.md', *(ROOT / 'docs').rglob('*.md')} - {
+    *(ROOT / 'docs/reference/generated').glob('*')})
+SIMULATION = ROOT / 'docs/tutorials/ros2_in_simulation.md'
+STAYS = ('launch', 'run')  # until it is interrupted
+UR10 = ROOT / 'test/data/ur10/ur10_nomesh.urdf'
+
+
+def groups():
+    """(page, lines of one block of code), where a line of it begins with `ros2`."""
+    for page in PAGES:
+        for _, text in blocks(page):
+            lines = text.replace('\\\n', ' ').splitlines()
+            if page != SIMULATION and any(line.startswith('ros2 ') for line in lines):
+                yield pytest.param(lines, id=f'{page.stem}: {lines[0][:60]}')
+
+
+@pytest.fixture
+def place(work):  # noqa: F811
+    """A folder with the files that the pages name."""
+    for name in ('my_arm.urdf', 'my_arm.urdf.xacro'):
+        shutil.copy(UR10, work / name)
+    return work
+
+
+def started(process, line):
+    """Wait until all nodes of a launch file have their model."""
+    process.wait_for('process started', 60.0)
+    names = set(re.findall(r'\[INFO\] \[(\w+)-\d+\]: process started', process.log()))
+    for name in names - {'gz'}:
+        process.wait_for(f'[{name}]: model 1' if 'urdf:=' in line else f'[{name}]', 120.0)
+
+
+@pytest.mark.parametrize('lines', list(groups()))
+def test_a_block_of_a_page_runs(lines, place, world):
+    need_ros2()
+    if why_no_gazebo() and any('gazebo' in line for line in lines):
+        pytest.skip(why_no_gazebo())
+    running = []
+    model = rd.load_model(UR10)
+    try:
+        for line in lines:
+            words = shlex.split(line, comments=True)
+            if words[:1] != ['ros2']:
+                continue
+            if words[1] in STAYS:
+                running.append(Ros2(*words[1:], cwd=place))
+                missing = package_that_is_missing(running[-1], line)
+                if missing:
+                    pytest.skip(f'the package {missing} is not installed')
+                started(running[-1], line)
+                continue
+            with Ros2(*words[1:], cwd=place) as process:
+                for _ in range(200):
+                    world.state(model.joint_names, [0.1] * model.n, [0.0] * model.n)
+                    world.spin(0.1)
+                    if process.exit_code is not None or '---' in process.log():
+                        break
+                assert process.exit_code in (None, 0), process.log()
+                assert model.joint_names[0] in process.log(), process.log()
+    finally:
+        ends = [process.stop() for process in running]
+        stop_daemon()
+    for process, end in zip(running, ends, strict=True):
+        assert end == 0, process.log()[-3000:]
+        assert not re.search('Traceback|\\[ERROR\\]', process.log()), process.log()[-3000:]
+
+
+def package_that_is_missing(process, line):
+    """Return the package without which a launch file ends at once, or None."""
+    if '.launch.py' in line and not (ROOT / 'launch' / line.split()[3]).exists():
+        process.wait(60.0)  # an example, which needs ros2_control
+        found = re.search(r"package '(\w+)' not found", process.log())
+        assert found, process.log()
+        return found[1]
+    return None
+
+
+@pytest.mark.slow
+def test_the_tutorial_runs_from_its_first_line_to_its_last(place, world, tmp_path, monkeypatch):
+    """In its order; tracking is as much better as the page says, within a factor of two."""
+    need_ros2()
+    monkeypatch.setenv('HOME', str(tmp_path))  # the folder of the runs is in it
+    monkeypatch.setenv('PATH', f'{Path(sys.executable).parent}:{os.environ["PATH"]}')
+    page = blocks(SIMULATION)
+    promised = [float(one) for language, text in page if language == 'text'
+                for one in re.findall(r'^all: ([\d.]+) mrad', text, re.MULTILINE)]
+    measured, process = [], None
+    try:
+        for line in [line for language, text in page if language == 'bash'
+                     for line in text.splitlines()]:
+            words = shlex.split(line)
+            if words[:2] == ['ros2', 'launch']:
+                process = Ros2(*words[1:], cwd=place)
+                started(process, line)
+                continue
+            for _ in range(5):  # a graph daemon that has just started misses topics and services
+                done = subprocess.run(words, cwd=place, capture_output=True, text=True,
+                                      timeout=500)
+                if 'does not appear to be published yet' not in done.stdout:
+                    break
+                world.spin(2.0)
+            assert done.returncode == 0, (line, done.stdout[-2000:], done.stderr[-2000:],
+                                          process.log()[-3000:])
+            measured += [float(one) for one in re.findall(r'^all: ([\d.]+) mrad', done.stdout,
+                                                          re.MULTILINE)]
+    finally:
+        end = process.stop()
+        stop_daemon()
+    assert end == 0, process.log()[-3000:]
+    assert len(measured) == len(promised) == 2
+    for got, want in zip(measured, promised, strict=True):
+        assert want / 2 < got < want * 2

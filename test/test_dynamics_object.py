@@ -1,0 +1,120 @@
+"""`Dynamics` as an object: copies, names, threads, and inputs that are no numbers."""
+
+import copy
+import pickle
+import re
+
+import numpy as np
+import pytest
+from robots import PANDA_URDF
+from synthetic import LWR4
+
+import robodyn_ros as rd
+
+ROOT = LWR4.parent.parent
+
+
+@pytest.fixture(scope='module')
+def panda():
+    return rd.Dynamics(rd.load_model(PANDA_URDF), friction_width=0.1)
+
+
+@pytest.fixture(scope='module')
+def palletiser():
+    return rd.ClosedLoopDynamics(rd.load_model(ROOT / 'urdf/palletiser.urdf.xacro'),
+                                 ROOT / 'config/robots/palletiser_loops.yaml',
+                                 friction_width=0.1)
+
+
+def calls(dynamics):
+    """Every function of state, with its number of arguments."""
+    state = {'gravity': 1, 'mass_matrix': 1, 'coriolis': 2, 'coriolis_matrix': 2, 'terms': 2,
+             'energy': 2, 'inverse_dynamics': 3, 'forward_dynamics': 3, 'regressor': 3,
+             'base_wrench': 3}
+    if not dynamics.cuts:
+        state |= {'momentum': 2, 'state_space': 2, 'joint_wrenches': 3}
+    return [(getattr(dynamics, name), count) for name, count in state.items()]
+
+
+def flat(result):
+    parts = result if isinstance(result, tuple) else (result,)
+    return np.concatenate([np.ravel(part) for part in parts])
+
+
+@pytest.mark.filterwarnings('ignore:invalid value')  # of NumPy, which says so as well
+@pytest.mark.parametrize('value', [np.nan, np.inf])
+@pytest.mark.parametrize('robot', ['panda', 'palletiser'])
+def test_an_input_that_is_not_finite_gives_nan_or_an_error(robot, value, request, rng):
+    """Also joint 1 of a Panda, on which gravity, M and C do not depend."""
+    dynamics = request.getfixturevalue(robot)
+    n = dynamics.n
+    for call, count in calls(dynamics):
+        for argument in range(count):
+            for joint in range(n):
+                inputs = list(0.1 * rng.normal(size=(count, n)))
+                assert np.isfinite(flat(call(*inputs))).all()
+                inputs[argument][joint] = value
+                try:
+                    result = flat(call(*inputs))
+                except (rd.RobodynError, np.linalg.LinAlgError):
+                    continue
+                finite = np.isfinite(result)
+                if call.__name__ == 'state_space':  # has ones, zeros and velocities
+                    finite = np.isfinite(call(*inputs)[0][n:])
+                assert not finite.any(), (call.__name__, argument, joint)
+
+
+def test_links_and_points_are_nan_as_well(panda):
+    q = np.zeros(8)
+    q[0] = np.nan
+    link = panda.model.description.links[3].name
+    for result in (panda.pose(q, link), panda.jacobian(q, link),
+                   panda.jacobian_dot_qd(np.zeros(8), q, link),
+                   panda.points(q, ((link, (0.0, 0.0, 0.1)),)), panda.friction(q)):
+        assert np.isnan(result).all()
+
+
+@pytest.mark.parametrize('values', [np.full(8, 1j), np.zeros(8, 'datetime64[s]'), ['0'] * 8])
+def test_what_is_no_real_number_is_refused(panda, values):
+    zero = np.zeros(8)
+    for call, count in calls(panda):
+        for argument in range(count):
+            inputs = [zero] * count
+            inputs[argument] = values
+            with pytest.raises(rd.ShapeError, match='that are not real numbers'):
+                call(*inputs)
+
+
+@pytest.mark.parametrize('robot', ['panda', 'palletiser'])
+def test_copies_and_pickles_compute_the_same(robot, request, rng):
+    """Also of an object that was used, and holds compiled functions."""
+    dynamics = request.getfixturevalue(robot)
+    inputs = 0.1 * rng.normal(size=(3, dynamics.n))
+    want = dynamics.inverse_dynamics(*inputs), dynamics.coriolis_matrix(*inputs[:2])
+    for other in (pickle.loads(pickle.dumps(dynamics)), copy.copy(dynamics),
+                  copy.deepcopy(dynamics)):
+        assert type(other) is type(dynamics) and other is not dynamics
+        assert other.friction_width == 0.1 and other.joint_names == dynamics.joint_names
+        np.testing.assert_array_equal(other.inverse_dynamics(*inputs), want[0])
+        np.testing.assert_array_equal(other.coriolis_matrix(*inputs[:2]), want[1])
+    twice = rd.Dynamics(dynamics.model, threads=2)
+    assert pickle.loads(pickle.dumps(twice)).threads == 2
+
+
+@pytest.mark.parametrize('robot', ['panda', 'palletiser'])
+def test_warm_up_names_what_it_does_not_know(robot, request):
+    dynamics = request.getfixturevalue(robot)
+    dynamics.warm_up('inverse_dynamics', 'forward_dynamics', 'terms', 'wrenches', 'gravity',
+                     'mass_matrix', 'coriolis', 'coriolis_matrix', 'friction', 'energy')
+    with pytest.raises(rd.UnknownNameError, match="'gravty'.*did you mean 'gravity'"):
+        dynamics.warm_up('gravty')
+
+
+def test_nobody_asks_for_the_class_of_closed_loops():
+    """What is common to robots with loops and without is `RobotDynamics`."""
+    package = ROOT / 'robodyn_ros'
+    files = [path for path in package.rglob('*.py') if path.parent.name != 'dynamics']
+    assert len(files) > 80
+    asking = [str(path) for path in files if re.search(
+        r'isinstance\([^()]*(?:\([^()]*\))?[^()]*ClosedLoopDynamics', path.read_text())]
+    assert not asking

@@ -1,0 +1,183 @@
+"""The texts for Gazebo, the watchdog of torques and the delay of loops: all without Gazebo."""
+
+import numpy as np
+import pytest
+from lxml import etree
+from robots import PANDA_URDF, joint, link, planar_2r, robot
+
+import robodyn_ros as rd
+from robodyn_ros.simulation.gazebo import GazeboRobot, merged, world_sdf
+from robodyn_ros.simulation.gazebo_bindings import GazeboError, load_bindings
+from robodyn_ros.simulation.watchdog import TorqueWatchdog
+from robodyn_ros.spatial import (
+    Inertial,
+    axis_rotation,
+    inertial_parameters,
+    rotation_from_rpy,
+    rpy_from_rotation,
+)
+
+
+def test_a_world_has_what_the_bridge_needs():
+    root = etree.fromstring(world_sdf(0.0005, (0.0, 0.0, -1.62), name='moon').encode())
+    world = root.find('world')
+    assert world.get('name') == 'moon' and world.findtext('gravity') == '0.0 0.0 -1.62'
+    assert world.findtext('physics/max_step_size') == '0.0005'
+    assert {plugin.get('name').rpartition('::')[2] for plugin in world.findall('plugin')} == {
+        'Physics', 'UserCommands', 'SceneBroadcaster'}
+    for options, culprit in (({'timestep': 0.0}, 'timestep'), ({'timestep': np.nan}, 'timestep'),
+                             ({'gravity': (0, 0)}, 'gravity'),
+                             ({'gravity': (0, 0, np.inf)}, 'gravity')):
+        with pytest.raises(rd.ValueRangeError, match=culprit):
+            world_sdf(**options)
+
+
+def test_a_robot_without_tags_gets_systems_and_a_fixed_base():
+    prepared = GazeboRobot.of(planar_2r())
+    root = etree.fromstring(prepared.spawn_text([0.0, 0.0], 'arm', update_rate=500.0))
+    systems = {}
+    for plugin in root.findall('gazebo/plugin'):
+        systems.setdefault(plugin.get('name').rpartition('::')[2], []).append(plugin)
+    assert [p.findtext('joint_name') for p in systems['ApplyJointForce']] == ['j1', 'j2']
+    assert systems['JointStatePublisher'][0].findtext('update_rate') == '500.0'
+    echo = systems['TriggeredPublisher'][0]
+    assert echo.find('input').get('topic') == '/model/arm/forces_sent'
+    assert echo.find('output').get('topic') == '/model/arm/forces_taken'
+    base = root.find("joint[@name='fixed_to_world']")
+    assert base.find('parent').get('link') == 'world'
+    assert base.find('child').get('link') == prepared.model.description.root
+    assert not prepared.left_out
+
+
+def test_tags_for_gazebo_in_the_description_are_ignored():
+    text = planar_2r().replace('</robot>', '<gazebo><plugin filename="x" name="y"/></gazebo>'
+                               '<ros2_control name="z" type="system"/></robot>')
+    spawned = GazeboRobot.of(text).spawn_text([0.0, 0.0], 'arm')
+    assert 'filename="x"' not in spawned and 'ros2_control' not in spawned
+
+
+@pytest.mark.parametrize('text', [planar_2r(), PANDA_URDF.read_text()], ids=['2r', 'panda'])
+def test_the_spawned_robot_at_zero_is_the_robot_at_its_start(text, rng):
+    prepared = GazeboRobot.of(text)
+    model = prepared.model
+    lower, upper = model.joints.position_range()
+    start = lower + (upper - lower) * rng.uniform(0.2, 0.8, model.n)
+    spawned = rd.load_model(prepared.spawn_text(start, 'arm'))
+    assert spawned.joint_names == model.joint_names
+    own, moved = rd.Dynamics(model), rd.Dynamics(spawned)
+    for _ in range(3):
+        shift = rng.uniform(-1, 1, model.n) * 0.1
+        if model.n > 2:  # a finger that mimics another is fixed in Gazebo
+            shift[-1] = 0.0
+        arm = slice(None, -1) if model.n > 2 else slice(None)
+        np.testing.assert_allclose(moved.gravity(shift)[arm], own.gravity(start + shift)[arm],
+                                   atol=1e-9)
+        got, want = moved.mass_matrix(shift), own.mass_matrix(start + shift)
+        np.testing.assert_allclose(got[arm, arm], want[arm, arm], atol=1e-9)
+    np.testing.assert_allclose(spawned.lower, model.lower - start)
+    np.testing.assert_allclose(spawned.upper, model.upper - start)
+
+
+def test_friction_stays_and_what_gazebo_lacks_is_said():
+    truth = {'joints': {'j1': {'armature': 0.4, 'damping': 0.8, 'friction': 0.5}}}
+    prepared = GazeboRobot.of(planar_2r(), truth=truth)
+    assert len(prepared.left_out) == 1 and 'j1 (0.4)' in prepared.left_out[0]
+    dynamics = etree.fromstring(prepared.spawn_text([0.0, 0.0], 'arm')).find(
+        "joint[@name='j1']/dynamics")
+    assert dict(dynamics.attrib) == {'damping': '0.8', 'friction': '0.5'}
+    fingers = GazeboRobot.of(PANDA_URDF.read_text())
+    assert any('panda_finger_joint2' in sentence for sentence in fingers.left_out)
+    root = etree.fromstring(fingers.spawn_text(np.zeros(fingers.model.n), 'panda'))
+    assert root.find("joint[@name='panda_finger_joint2']").get('type') == 'fixed'
+    assert root.find("joint[@name='panda_finger_joint2']/mimic") is None
+
+
+def test_a_base_link_called_world_is_left_as_it_is():
+    text = robot(link('world'), link('arm', 1.0, (0.1, 0, 0), (0.1, 0, 0, 0.1, 0, 0.1)),
+                 joint('j1', 'revolute', 'world', 'arm'))
+    root = etree.fromstring(GazeboRobot.of(text).spawn_text([0.0], 'arm'))
+    assert root.find("joint[@name='fixed_to_world']") is None
+    assert root.find("link[@name='world']/inertial") is None
+
+
+def test_base_links_without_mass_are_not_lost():
+    text = robot(link('base'), link('plate'), link('arm', 1.0, (0.1, 0, 0),
+                                                   (0.1, 0, 0, 0.1, 0, 0.1)), link('tip'),
+                 joint('bolt', 'fixed', 'base', 'plate'), joint('j1', 'revolute', 'plate', 'arm'),
+                 joint('end', 'fixed', 'arm', 'tip'))
+    root = etree.fromstring(GazeboRobot.of(text).spawn_text([0.0], 'arm'))
+    heavy = {e.get('name') for e in root.findall('link') if e.find('inertial') is not None}
+    assert heavy == {'base', 'plate', 'arm'}
+
+
+def test_a_payload_becomes_part_of_its_link():
+    body = Inertial(3.0, np.array([0.0, 0.0, 0.1]), np.diag([0.01, 0.02, 0.02]))
+    text = GazeboRobot.of(planar_2r()).spawn_text([0.0, 0.0], 'arm', payload=('lower', body))
+    model = rd.load_model(planar_2r())
+    told = rd.Dynamics(model.with_payload('lower', 3.0, body.com, body.inertia))
+    q = np.array([0.3, -0.8])
+    spawned = rd.Dynamics(rd.load_model(text))
+    np.testing.assert_allclose(spawned.mass_matrix(q), told.mass_matrix(q), atol=1e-12)
+    np.testing.assert_allclose(spawned.gravity(q), told.gravity(q), atol=1e-12)
+
+
+def test_two_bodies_become_one(rng):
+    bodies = [Inertial(m, rng.normal(size=3), np.diag([1.0, 1.2, 1.3])) for m in (0.5, 2.0)]
+    np.testing.assert_allclose(inertial_parameters(merged(*bodies)),
+                               sum(map(inertial_parameters, bodies)), atol=1e-12)
+    none = Inertial(0.0, np.zeros(3), np.zeros((3, 3)))
+    assert merged(none, none).mass == 0.0
+
+
+def test_angles_of_a_rotation(rng):
+    rotations = [rotation_from_rpy(rng.uniform(-3, 3, 3)) for _ in range(50)]
+    rotations += [axis_rotation(np.array([0.0, 1.0, 0.0]), angle) @ axis_rotation(
+        np.array([1.0, 0.0, 0.0]), 0.4) for angle in (np.pi / 2, -np.pi / 2)]
+    for rotation in rotations:
+        np.testing.assert_allclose(rotation_from_rpy(rpy_from_rotation(rotation)), rotation,
+                                   atol=1e-9)
+
+
+def test_a_torque_is_zero_when_commands_stop():
+    watchdog = TorqueWatchdog()
+    watchdog.restart(2)
+    assert not watchdog.torque(0.0, 0.1).any()
+    watchdog.take(np.array([1.0, 2.0]), 1.0)
+    np.testing.assert_array_equal(watchdog.torque(1.0999, 0.1), [1.0, 2.0])
+    assert not watchdog.torque(1.1001, 0.1).any()
+    assert not watchdog.torque(0.5, 0.1).any()  # the time has jumped back
+    watchdog.restart(3)
+    assert watchdog.torque(1.05, 0.1).shape == (3,) and not watchdog.torque(1.05, 0.1).any()
+
+
+def test_brakes_open_with_a_command_of_the_new_motion():
+    watchdog = TorqueWatchdog()
+    watchdog.restart(1)
+    assert watchdog.torque(5.0, 0.1, brakes=True) is None
+    watchdog.take(np.array([1.0]), 0.01)  # for the motion before
+    assert watchdog.torque(0.02, 0.1, brakes=True) is None
+    watchdog.take(np.array([1.0]), 0.06)
+    np.testing.assert_array_equal(watchdog.torque(0.06, 0.1, brakes=True), [1.0])
+
+
+def test_without_gazebo_one_sentence_says_what_to_install(monkeypatch):
+    for name in ('13', '14', ''):
+        monkeypatch.setitem(__import__('sys').modules, f'gz.transport{name}', None)
+    with pytest.raises(GazeboError, match='python3-gz-transport13'):
+        load_bindings()
+
+
+def test_a_delay_is_from_a_state_to_its_torque():
+    pytest.importorskip('rclpy', reason='the module is among the nodes')
+    from robodyn_ros.nodes.loop_delay import LoopDelay
+
+    delay = LoopDelay()
+    assert delay.report()['loop_delay_mean_ms'] == ''
+    for stamp in (1000, 2000, 3000):
+        delay.state(stamp)
+    delay.answer(2000)
+    delay.answer(9999)  # no such state
+    report = delay.report()
+    assert report['loop_delay_cycles'] == 1 and 0 <= float(report['loop_delay_max_ms']) < 1000
+    delay.answer(0)
+    assert delay.report()['loop_delay_cycles'] == 0

@@ -1,0 +1,24 @@
+"""The control process beside tests in real time sees what delays processes of this machine."""
+
+import os
+import signal
+import time
+
+from stalls import StallRecorder
+
+
+def test_a_stopped_process_counts_as_a_stall():
+    recorder = StallRecorder()
+    try:
+        time.sleep(0.5)  # it is asleep most of the time by now
+        began = time.monotonic()
+        os.kill(recorder.pid, signal.SIGSTOP)
+        time.sleep(0.3)
+        os.kill(recorder.pid, signal.SIGCONT)
+        end = time.monotonic() + 10.0
+        while recorder.worst(began) < 0.28 and time.monotonic() < end:
+            time.sleep(0.02)
+        assert 0.28 <= recorder.worst(began) <= recorder.total(began)
+        assert recorder.worst(time.monotonic() + 1.0) == 0.0
+    finally:
+        recorder.close()
