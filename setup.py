@@ -15,8 +15,11 @@ EXTRAS = {
     'demo': ['matplotlib', 'mujoco', 'rich', 'scipy'],
     'docs': ['furo', 'myst-parser', 'numpydoc', 'sphinx', 'sphinx-copybutton'],
 }
-# colcon puts all scripts into lib/robodyn_ros, where `ros2 run` looks; this one is for PATH
-COMMAND = [] if any('wheel' in word for word in sys.argv) else [('bin', ['tools/robodyn'])]
+# pip puts all scripts on PATH, where a name has to say whose it is; colcon puts them into
+# lib/robodyn_ros, where `ros2 run` looks, and one more on PATH
+PIP = any('wheel' in word or word == 'dist_info' for word in sys.argv)
+COMMAND = [] if PIP else [('bin', ['tools/robodyn'])]
+NODES = ('dynamics', 'feedforward', 'identification', 'simulator', 'gazebo_bridge')
 
 
 def files(target, folder, pattern):
@@ -73,10 +76,7 @@ setup(
     zip_safe=True,
     entry_points={'console_scripts': [
         'robodyn = robodyn_ros.commands.main:main',
-        'dynamics = robodyn_ros.nodes.dynamics:main',
-        'feedforward = robodyn_ros.nodes.feedforward:main',
-        'identification = robodyn_ros.nodes.identification:main',
-        'simulator = robodyn_ros.nodes.simulator:main',
-        'gazebo_bridge = robodyn_ros.nodes.gazebo_bridge:main',
+        *(f'{"robodyn-" if PIP else ""}{node} = robodyn_ros.nodes.{node}:main'
+          for node in NODES),
     ]},
 )

@@ -7,6 +7,7 @@ site is built; so they cannot fall behind the code.
 from __future__ import annotations
 
 import argparse
+import json
 from pathlib import Path
 
 INTERFACES = Path(__file__).parent.parent / 'robodyn_interfaces'
@@ -17,7 +18,7 @@ def write_generated_pages(docs: Path) -> None:
     folder = docs / 'reference' / 'generated'
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in (('command_line', command_line()), ('parameters', parameters()),
-                       ('interfaces', interfaces())):
+                       ('interfaces', interfaces()), ('check_json', check_json())):
         page = folder / f'{name}.md'
         if not page.exists() or page.read_text(encoding='utf-8') != text:
             page.write_text(text, encoding='utf-8')
@@ -88,6 +89,26 @@ def parameters() -> str:
     finally:
         rclpy.shutdown(context=context)
     return '\n'.join(lines)
+
+
+def check_json() -> str:
+    """Return the page of the JSON that `robodyn check --json` prints."""
+    from robodyn_ros.check.quantities import JOINT, LINK, ROBOT, SCHEMA_VERSION, json_schema
+
+    lines = ['# JSON of robodyn check', '',
+             '`robodyn check --json` prints one object. Keys are in snake_case and name their '
+             'unit, or the entries `unit_of_position` and `unit_of_effort` of a joint do. A '
+             'number that is infinite or not known is `null`. `schema_version` is '
+             f'{SCHEMA_VERSION}; it grows where a key is renamed or removed, or gets another '
+             'meaning. Keys may be added without that.', '',
+             'The exit code is 1 where the verdict is `faulty`, 0 otherwise, and 2 where the '
+             'description cannot be read at all; then nothing is printed but the error.', '']
+    for title, quantities in (('robot', ROBOT), ('links', LINK), ('joints', JOINT)):
+        lines += [f'## {title}', '', '| key | unit | meaning |', '|---|---|---|',
+                  *(f'| `{key}` | {one.unit} | {one.meaning} |'
+                    for key, one in quantities.items()), '']
+    return '\n'.join([*lines, '## JSON schema', '', '```json',
+                      json.dumps(json_schema(), indent=2), '```', ''])
 
 
 def interfaces() -> str:

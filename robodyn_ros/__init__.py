@@ -4,6 +4,7 @@
 here needs ROS; the nodes are in ``robodyn_ros.nodes``.
 """
 
+import sys
 from typing import TYPE_CHECKING
 
 from robodyn_ros._version import __version__
@@ -91,8 +92,9 @@ __all__ = [
 def __getattr__(name: str) -> object:
     if name in _LAZY:
         return getattr(package(f'{__name__}.{_LAZY[name]}'), name)
-    raise AttributeError(f'module {__name__!r} has no attribute {name!r}')
+    raise AttributeError(f'module {__name__!r} has no attribute {name!r}', name=name,
+                         obj=sys.modules[__name__])
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*__all__, *(name for name in globals() if name.startswith('__'))})

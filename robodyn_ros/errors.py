@@ -99,6 +99,51 @@ class UnknownNameError(RobodynError):
         super().__init__(f'unknown {kind} {self.name!r}; valid: {listed}{hint}')
 
 
+class UnknownArgumentError(UnknownNameError, TypeError):
+    """A keyword that a function or class does not take; the attributes are those of its base."""
+
+
+class WrongTypeError(RobodynError, TypeError):
+    """An argument of a type that cannot be used.
+
+    Attributes
+    ----------
+    argument : str
+        Name of the argument.
+    given : str
+        The type that was given.
+    valid : str
+        What would be valid.
+    """
+
+    def __init__(self, argument: str, value: object, valid: str):
+        self.argument, self.given, self.valid = argument, type(value).__name__, valid
+        super().__init__(f'{argument} is {shown(value, 40)} (type {self.given}); valid: {valid}')
+
+
+def check_type(argument: str, value: object, types: type | tuple[type, ...], valid: str) -> None:
+    """Raise an error if an argument is not of one of some types.
+
+    Parameters
+    ----------
+    argument : str
+        Name of the argument.
+    value : object
+        What was given.
+    types : type or tuple of type
+        The types that can be used.
+    valid : str
+        What would be valid, in words.
+
+    Raises
+    ------
+    WrongTypeError
+        It is of another type.
+    """
+    if not isinstance(value, types):
+        raise WrongTypeError(argument, value, valid)
+
+
 class ShapeError(RobodynError):
     """An array of the wrong shape or type.
 

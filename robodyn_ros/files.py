@@ -11,7 +11,7 @@ import stat
 from pathlib import Path
 from typing import BinaryIO
 
-from robodyn_ros.errors import DescriptionError, PlacedError
+from robodyn_ros.errors import DescriptionError, PlacedError, shown
 
 
 def check_regular(path: str | Path, limit: int, *, error: PlacedError = DescriptionError) -> Path:
@@ -33,6 +33,9 @@ def check_regular(path: str | Path, limit: int, *, error: PlacedError = Descript
     DescriptionError or LogError
         The file does not exist, is no regular file, or is too large.
     """
+    if not isinstance(path, (str, os.PathLike)):
+        raise error.at(shown(path, 40), f'is not the path of a file (type {type(path).__name__})',
+                       valid='a str or Path')
     try:
         path = Path(path).expanduser()
         status = path.stat()

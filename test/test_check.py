@@ -10,12 +10,47 @@ from test_dynamics_oracle import ALL, MASSLESS, WITHOUT
 
 import robodyn_ros as rd
 from robodyn_ros.check import check_robot
+from robodyn_ros.check.quantities import json_schema
 from robodyn_ros.commands.main import main
 from robodyn_ros.model.motor_template import motor_template
 
 
 def said(report, where):
     return ' '.join(issue.text for issue in report.issues if where in issue.where)
+
+
+KINDS = {'object': (dict,), 'array': (list,), 'string': (str,), 'integer': (int,),
+         'number': (int, float), 'null': (type(None),)}
+
+
+def misfits(value, schema, where='report'):
+    """What does not fit a JSON schema, as far as `json_schema` uses the language."""
+    if 'const' in schema or 'enum' in schema:
+        return [] if value in schema.get('enum', [schema.get('const')]) else [where]
+    kinds = schema['type'] if isinstance(schema['type'], list) else [schema['type']]
+    if not isinstance(value, sum((KINDS[kind] for kind in kinds), ())):
+        return [f'{where}: {value!r}']
+    if isinstance(value, list):
+        return [one for entry in value for one in misfits(entry, schema['items'], where)]
+    if not isinstance(value, dict):
+        return []
+    known = schema['properties']
+    found = [f'{where}.{key} is missing' for key in schema['required'] if key not in value]
+    found += [f'{where}.{key} is unknown' for key in value if key not in known]
+    return found + [one for key in value if key in known
+                    for one in misfits(value[key], known[key], f'{where}.{key}')]
+
+
+def test_the_schema_finds_what_does_not_fit():
+    report = json.loads(check_robot(PANDA_URDF).to_json())
+    assert not misfits(report, json_schema())
+    del report['robot']['total_mass_kg']
+    report['links'][0]['mass_kg'] = 'heavy'
+    report['joints'][0]['colour'] = 'red'
+    report['schema_version'] = 0
+    assert misfits(report, json_schema()) == [
+        'report.schema_version', 'report.robot.total_mass_kg is missing',
+        "report.links.mass_kg: 'heavy'", 'report.joints.colour is unknown']
 
 
 @pytest.mark.parametrize('name', ALL)
@@ -27,6 +62,7 @@ def test_every_robot_gets_a_report(name, capsys):
         return
     facts = json.loads(printed.out)
     assert code == (facts['verdict'] == 'faulty')
+    assert not misfits(facts, json_schema())
     if name in MASSLESS:
         assert facts['verdict'] == 'faulty' and 'moves no inertia' in printed.out
 
@@ -37,13 +73,13 @@ def test_the_report_states_facts():
     report = check_robot(PANDA_URDF)
     assert report.verdict == 'doubtful' and report.exit_code == 0
     oracle = pin.buildModelFromXML(PANDA_URDF.read_text())
-    root = next(entry['mass'] for entry in report.links if entry['link'] == 'panda_link0')
+    root = next(entry['mass_kg'] for entry in report.links if entry['link'] == 'panda_link0')
     moving = sum(inertia.mass for inertia in oracle.inertias[1:])
-    assert report.robot['total mass, kg'] == pytest.approx(root + moving)
+    assert report.robot['total_mass_kg'] == pytest.approx(root + moving)
     text = report.to_text()
     assert 'panda: doubtful' in text and 'panda_link7  (panda_joint7, revolute)' in text
     second = next(entry for entry in report.joints if entry['joint'] == 'panda_joint2')
-    assert 40 < second['gravity'] < second['effort'] == 87.0
+    assert 40 < second['largest_gravity'] < second['effort_limit'] == 87.0
 
 
 FAULTS = {
@@ -91,7 +127,7 @@ def test_warnings_are_given(case):
 def test_rotors_that_dominate_are_named():
     motors = {'joints': {'j2': {'gear_ratio': 100, 'rotor_inertia': 1e-4}}}
     report = check_robot(planar_2r(), motors=motors)
-    assert report.robot['dominated by their rotors'] == ['j2']
+    assert report.robot['dominated_by_rotors'] == ['j2']
 
 
 def test_the_geometry_is_held_against_the_inertial():

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import threading
+from importlib import import_module
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ import robodyn_ros as rd
 from robodyn_ros._version import __version__
 from robodyn_ros.commands.main import COMMANDS, main
 from robodyn_ros.commands.output import whole_file
+from robodyn_ros.commands.run import NODE_NAMES
 
 
 def robodyn(*arguments, timeout=300):
@@ -34,6 +36,62 @@ def test_help_and_version(capsys):
     assert all(command in robodyn('--help').stdout for command in COMMANDS)
     assert robodyn('--version').stdout.strip() == __version__
     assert robodyn().returncode == 2 and robodyn('dance').returncode == 2
+
+
+@pytest.mark.parametrize('words, meant', [
+    (('chek',), "there is no 'chek'; did you mean 'check'?"),
+    (('check', 'arm.urdf', '--jsn'), "unknown argument '--jsn'; did you mean '--json'?"),
+    (('identify', 'log.db3', '--urdf', 'arm.urdf', '--friction', 'colomb'),
+     "did you mean 'coulomb'?"),
+    (('inertia', 'bx'), "did you mean 'box'?"),
+])
+def test_a_misspelt_word_is_answered_with_the_one_that_was_meant(words, meant, capsys):
+    with pytest.raises(SystemExit, match='2'):
+        main(words)
+    assert meant in capsys.readouterr().err
+
+
+@pytest.mark.nodes
+def test_run_starts_a_node_with_a_robot_and_parameters(tmp_path):
+    """Without ROS tools; a node says at once what it waits for."""
+    pytest.importorskip('rclpy', reason='ROS 2 is not set up')
+    path = tmp_path / 'planar.urdf'
+    path.write_text(planar_2r())
+    for arguments, said in ((('--urdf', str(path), '-p', 'friction_width:=0.1'), 'model 1: '),
+                            ((), 'waiting for a robot_description on the topic')):
+        process = subprocess.Popen(
+            [sys.executable, '-m', 'robodyn_ros.commands.main', 'run', 'dynamics', *arguments],
+            env={**os.environ, 'ROS_DOMAIN_ID': new_domain(), 'PYTHONUNBUFFERED': '1'},
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        try:
+            assert said in process.stdout.readline()
+        finally:
+            process.send_signal(signal.SIGINT)
+            assert process.wait(30) == 0
+            process.stdout.close()
+
+
+@pytest.mark.nodes
+def test_a_misspelt_parameter_of_run_starts_no_node(capsys):
+    pytest.importorskip('rclpy', reason='ROS 2 is not set up')
+    assert main(['run', 'dynamics', '-p', 'gravty:=[0,0,1]']) == 2
+    assert "did you mean 'gravity'?" in capsys.readouterr().err
+    assert main(['run', 'dynamics', '-p', 'friction_width:=wide']) == 2
+    assert 'friction_width' in capsys.readouterr().err
+
+
+@pytest.mark.nodes
+def test_executables_of_nodes_answer_help(capsys):
+    pytest.importorskip('rclpy', reason='ROS 2 is not set up')
+    from robodyn_ros.nodes.declarations import NODES, parameters_of
+
+    assert tuple(NODES) == NODE_NAMES
+    for node in NODES:
+        code = import_module(f'robodyn_ros.nodes.{node}').main([node, '--help'])
+        lines = capsys.readouterr().out.splitlines()
+        assert code == 0 and lines[0].startswith(f'usage: {node}')
+        assert max(map(len, lines)) <= 80
+        assert {f'  {name}' for name in parameters_of(node)} <= set(lines)
 
 
 def test_demo_closes_the_loop_and_ends_by_itself(tmp_path):

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -133,7 +134,9 @@ def test_what_is_imported_is_declared():
     without_a_rule = {'clarabel', 'plotly'}  # docs/tutorials/installation.md names them
     page = (ROOT / 'docs/tutorials/installation.md').read_text()
     assert all(name in page for name in without_a_rule)
-    others = imported - set(sys.stdlib_module_names) - without_a_rule - {'robodyn_ros'}
+    for_checkers = {'typing_extensions'}  # under TYPE_CHECKING; every type checker brings it
+    others = imported - set(sys.stdlib_module_names) - without_a_rule - for_checkers - {
+        'robodyn_ros'}
     assert {names.get(name, name) for name in others} - declared <= {
         name.removeprefix('python3-') for name in declared}
     for file in ('package.xml', 'robodyn_interfaces/package.xml'):
@@ -184,6 +187,38 @@ def test_a_workspace_built_with_colcon(tmp_path):
                           text=True, timeout=60)
     assert said.stdout.splitlines()[0] == str(prefix / 'bin/robodyn'), said.stderr
     assert said.returncode == 0
+
+
+@pytest.mark.slow
+def test_a_wheel_has_all_files_and_no_common_names_on_path(tmp_path):
+    """Built as pip does, from what is under version control."""
+    tracked = subprocess.run(['git', 'ls-files', '-co', '--exclude-standard'], cwd=ROOT,
+                             capture_output=True, text=True)
+    if tracked.returncode:
+        pytest.skip('the repository is not under git here')
+    source = tmp_path / 'source'
+    for name in tracked.stdout.splitlines():
+        if (ROOT / name).is_file() and not name.startswith('test/'):
+            (source / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, source / name)
+    done = subprocess.run([sys.executable, '-m', 'pip', 'wheel', '-q', '--no-deps',
+                           '--no-build-isolation', '-w', tmp_path, source],
+                          capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    with zipfile.ZipFile(next(tmp_path.glob('*.whl'))) as wheel:
+        names = wheel.namelist()
+        text = {name.rpartition('/')[2]: wheel.read(name).decode() for name in names
+                if name.endswith(('dist-info/METADATA', 'dist-info/entry_points.txt'))}
+    assert {f'robodyn_ros/{path.relative_to(ROOT / "robodyn_ros")}' for path in
+            (ROOT / 'robodyn_ros').rglob('*') if path.suffix in ('.py', '.typed', '.jinja')
+            } <= set(names)
+    scripts = [line.partition(' = ')[0] for line in text['entry_points.txt'].splitlines()
+               if ' = ' in line]
+    assert 'robodyn' in scripts and 'robodyn-dynamics' in scripts
+    assert all(name == 'robodyn' or name.startswith('robodyn-') for name in scripts)
+    for extra in constant('EXTRAS'):
+        assert f'Provides-Extra: {extra}' in text['METADATA']
+    assert 'Description-Content-Type: text/markdown' in text['METADATA']
 
 
 def test_pages_that_messages_cite_exist():

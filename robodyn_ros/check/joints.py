@@ -31,10 +31,13 @@ def check_joint(joint: Joint, model: Model, loads: dict[str, Load],
         Issues are added here.
     """
     where = f'joint {joint.name}'
+    slides = joint.type == 'prismatic'
     facts: dict[str, Any] = {
         'joint': joint.name, 'type': joint.type, 'axis': joint.axis.tolist(),
-        'lower': joint.lower, 'upper': joint.upper, 'velocity': joint.velocity,
-        'effort': joint.effort, 'damping': joint.damping, 'friction': joint.friction}
+        'unit_of_position': 'm' if slides else 'rad', 'unit_of_effort': 'N' if slides else 'N m',
+        'lower': joint.lower, 'upper': joint.upper, 'velocity_limit': joint.velocity,
+        'effort_limit': joint.effort, 'viscous_friction': joint.damping,
+        'coulomb_friction': joint.friction}
     if joint.mimic is not None:
         facts['mimics'] = joint.mimic.joint
         return facts
@@ -43,13 +46,13 @@ def check_joint(joint: Joint, model: Model, loads: dict[str, Load],
     sources = {f.source for f in model.findings if f.joint == joint.name and f.used
                and f.quantity in ('gear_ratio', 'rotor_inertia', 'armature')}
     if sources:
-        facts['motor from'] = ', '.join(sorted(sources))
+        facts['motor_from'] = ', '.join(sorted(sources))
     if joint.lower == joint.upper:
         issues.append(Issue('warning', where, 'its lower and upper position limits are both '
                             f'{joint.lower:g}, so it has no range to move in'))
     load = loads[joint.name]
-    facts['gravity'] = load.gravity
-    unit = 'N' if joint.type == 'prismatic' else 'N m'
+    facts['largest_gravity'] = load.gravity
+    unit = facts['unit_of_effort']
     if load.gravity > joint.effort:
         issues.append(Issue('warning', where, f'gravity needs up to {load.gravity:.3g} {unit} '
                             f'within its range, but its effort limit is {joint.effort:g} {unit}: '
@@ -57,7 +60,7 @@ def check_joint(joint: Joint, model: Model, loads: dict[str, Load],
     if not np.isfinite(joint.effort):
         issues.append(Issue('warning', where, 'it has no effort limit, so its torque is not '
                             'limited'))
-    facts['rotor fraction'] = safe_divide(float(model.armature[i]), load.inertia)
+    facts['rotor_fraction'] = safe_divide(float(model.armature[i]), load.inertia)
     if load.inertia < NO_INERTIA:
         issues.append(Issue('fault', where, 'it moves no inertia, so forward dynamics are '
                             'undefined'))

@@ -47,7 +47,8 @@ def check_link(link: Link, model: Model, joint: Joint | None, folders: tuple[Pat
         Issues are added here.
     """
     where = f'link {link.name}'
-    facts: dict[str, Any] = {'link': link.name, 'mass': 0.0, 'com': None, 'moments': None}
+    facts: dict[str, Any] = {'link': link.name, 'mass_kg': 0.0, 'centre_of_mass_m': None,
+                             'principal_moments_kg_m2': None}
     body = model.link_frames[link.name].body
     if link.inertial is None:
         moves = joint is not None and joint.type != 'fixed'
@@ -57,8 +58,9 @@ def check_link(link: Link, model: Model, joint: Joint | None, folders: tuple[Pat
                                 '<inertia>'))
         return facts
     inertial = link.inertial
-    facts.update(mass=inertial.mass, com=inertial.com.tolist(),
-                 moments=np.linalg.eigvalsh(inertial.inertia).tolist())
+    moments = np.linalg.eigvalsh(inertial.inertia).tolist()
+    facts |= {'mass_kg': inertial.mass, 'centre_of_mass_m': inertial.com.tolist(),
+              'principal_moments_kg_m2': moments}
     found = _check_inertial(inertial)
     if body < 0:  # fixed to the root: it affects no dynamics, but the file is wrong all the same
         issues += [Issue('warning', where, text) for severity, text in found
@@ -68,7 +70,7 @@ def check_link(link: Link, model: Model, joint: Joint | None, folders: tuple[Pat
         issues += [Issue('warning' if light else severity, where, text)
                    for severity, text in found]
     if inertial.mass > 0:
-        facts['gyration'] = float(np.sqrt(max(facts['moments'][2], 0.0) / inertial.mass))
+        facts['radius_of_gyration_m'] = float(np.sqrt(max(moments[2], 0.0) / inertial.mass))
         texts = _check_geometry(link, inertial, folders, facts)
         if body >= 0 and inertial.mass > NEGLIGIBLE:
             issues += [Issue('warning', where, text) for text in texts]
@@ -114,7 +116,7 @@ def _check_geometry(link: Link, inertial: Inertial, folders: tuple[Path, ...] | 
         facts['geometry'] = 'its collision geometry is a placeholder'
         collision = None
     if collision is not None:
-        facts['density'] = density = inertial.mass / collision.volume
+        facts['density_kg_m3'] = density = inertial.mass / collision.volume
         if not LIGHTEST <= density <= HEAVIEST:
             like = 'lighter than foam' if density < LIGHTEST else 'denser than lead'
             return [f'{inertial.mass:.4g} kg in {collision.volume:.3g} m^3 of collision '

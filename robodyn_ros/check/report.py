@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from robodyn_ros.check.quantities import JOINT, LINK, ROBOT, SCHEMA_VERSION, Quantity
+
 WIDTH = 80  # of a classic terminal
 
 
@@ -66,8 +68,9 @@ class CheckReport:
         return int(self.verdict == 'faulty')
 
     def to_json(self) -> str:
-        """The report as JSON; infinite and unknown numbers are null."""
-        return json.dumps(_plain({**asdict(self), 'verdict': self.verdict}), indent=2)
+        """The report as JSON, see `json_schema`; infinite and unknown numbers are null."""
+        values = {'schema_version': SCHEMA_VERSION, 'name': self.name, 'verdict': self.verdict}
+        return json.dumps(_plain({**values, **asdict(self)}), indent=2)
 
     def to_text(self) -> str:
         """The report for a terminal."""
@@ -76,8 +79,9 @@ class CheckReport:
                                 initial_indent='  ', subsequent_indent=' ' * 10)
                   for issue in self.issues]
         lines += [*issues, ''] if issues else []
-        lines += [*(f'  {key:28} {shown(value)}' for key, value in self.robot.items()), '',
-                  self.tree, '', _table(self.links), '', _table(self.joints)]
+        lines += [*(f'  {_labelled(ROBOT[key]):36} {shown(value)}'
+                    for key, value in self.robot.items()), '', self.tree, '',
+                  _table(self.links, LINK), '', _table(self.joints, JOINT)]
         notes = [textwrap.fill(f'link {link["link"]}: {link["geometry"]}', WIDTH,
                                initial_indent='  ', subsequent_indent=' ' * 4)
                  for link in self.links if 'geometry' in link]
@@ -86,13 +90,18 @@ class CheckReport:
         return '\n'.join(lines)
 
 
-def _table(rows: list[dict[str, Any]]) -> str:
-    """Lines of a table; columns that do not fit go into another block below."""
+def _labelled(quantity: Quantity) -> str:
+    return quantity.label + (f', {quantity.unit}' if quantity.unit else '')
+
+
+def _table(rows: list[dict[str, Any]], quantities: dict[str, Quantity]) -> str:
+    """Lines of a table with units; columns that do not fit go into another block below."""
     if not rows:
         return ''
-    columns = [key for key in dict.fromkeys(key for row in rows for key in row)
-               if key != 'geometry']
-    cells = [columns] + [[shown(row.get(key)) for key in columns] for row in rows]
+    there = {key for row in rows for key in row}
+    columns = [key for key, quantity in quantities.items() if quantity.label and key in there]
+    cells = [[quantities[key].label for key in columns], [quantities[key].unit for key in columns]]
+    cells += [[shown(row.get(key)) for key in columns] for row in rows]
     widths = [max(len(line[k]) for line in cells) for k in range(len(columns))]
     blocks, block = [], [0]
     for k in range(1, len(columns)):

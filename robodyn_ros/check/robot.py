@@ -63,13 +63,13 @@ def sample_dynamics(model: Model, dynamics: Dynamics, thorough: bool, issues: li
     dominated = [name for k, name in enumerate(model.joint_names) if diagonal[k] > 0 and
                  model.armature[model.body_joints.index(name)] > ROTOR_DOMINATES * diagonal[k]]
     facts: dict[str, Any] = {
-        'joints that move': model.n,
-        'total mass, kg': sum(link.inertial.mass for link in model.description.links
+        'moving_joints': model.n,
+        'total_mass_kg': sum(link.inertial.mass for link in model.description.links
                               if link.inertial)}
     if thorough:
-        facts['reach, m'] = _reach(model, q[:REACH_POSES])
-    facts |= {'smallest eigenvalue of M': smallest, 'largest eigenvalue of M': largest,
-              'condition of M, median': condition, 'dominated by their rotors': dominated}
+        facts['reach_m'] = _reach(model, q[:REACH_POSES])
+    facts |= {'smallest_eigenvalue_of_m': smallest, 'largest_eigenvalue_of_m': largest,
+              'median_condition_of_m': condition, 'dominated_by_rotors': dominated}
     return facts, {name: Load(float(gravity[k]), float(diagonal[k]))
                    for k, name in enumerate(model.joint_names)}
 

@@ -6,7 +6,9 @@ import argparse
 import os
 import sys
 from collections.abc import Collection, Sequence
+from difflib import get_close_matches
 from importlib import import_module
+from typing import Any
 
 from robodyn_ros._version import __version__
 from robodyn_ros.errors import RobodynError
@@ -21,6 +23,7 @@ COMMANDS = {
     'identify': "estimate a robot's dynamic parameters from measured logs",
     'calibrate': 'excite, record, identify and validate through a running server',
     'export': 'write the equations of motion as plain C',
+    'run': 'start a node without the tools of ROS 2',
     'demo': 'show a closed loop: PD alone, then with feed-forward',
 }
 INTERRUPTED, BROKEN_PIPE = 130, 141  # 128 + the signal's number, as shells report it
@@ -57,6 +60,40 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return BROKEN_PIPE
 
 
+class _Parser(argparse.ArgumentParser):
+    """Answers a misspelt command or option with the one that was meant."""
+
+    def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Parse, and name the option that is nearest to one that does not exist."""
+        options, rest = self.parse_known_args(args, namespace)
+        if rest:
+            chosen = self.commands().get(getattr(options, 'command', ''), self)
+            valid = [word for action in chosen._actions for word in action.option_strings]
+            chosen.error('\n'.join(
+                f'unknown argument {word!r}' + _nearest(word.partition('=')[0], valid)
+                for word in rest))
+        return options
+
+    def commands(self) -> dict[str, argparse.ArgumentParser]:
+        """Return the parsers of the commands by their names."""
+        for action in self._actions:
+            if isinstance(action, argparse._SubParsersAction):
+                return dict(action.choices)
+        return {}
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is not None and value not in action.choices:
+            words = list(map(str, action.choices))
+            raise argparse.ArgumentError(action, f'there is no {value!r}'
+                                         + (_nearest(str(value), words) or
+                                            f'; valid: {", ".join(words)}'))
+
+
+def _nearest(word: str, valid: list[str]) -> str:
+    near = get_close_matches(word, valid, n=1)
+    return f'; did you mean {near[0]!r}?' if near else ''
+
+
 class _Help(argparse.HelpFormatter):
     """Explanations in one column, and never wider than a classic terminal."""
 
@@ -70,7 +107,7 @@ def command_parser(complete: Collection[str] = tuple(COMMANDS)) -> argparse.Argu
     The arguments of a command are declared in its own file, which may import much; so it is
     imported only for the command that is run, or for a page that documents all of them.
     """
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog='robodyn', formatter_class=_Help,
         description='The dynamics of any robot that has a URDF.',
         epilog='`robodyn COMMAND --help` explains the arguments of a command.')

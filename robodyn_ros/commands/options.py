@@ -46,7 +46,7 @@ def add_kind(parser: argparse.ArgumentParser, kinds: Sequence[str]) -> None:
 
 def xacro_arguments(options: argparse.Namespace) -> dict[str, str]:
     """Return the xacro arguments as ``name: value``."""
-    return {name: value for name, value in _split(options.xacro, 'argument', 'name:=value')}
+    return {name: value for name, value in split_pairs(options.xacro, 'argument', 'name:=value')}
 
 
 def robot_of(options: argparse.Namespace, **choices: Any) -> Model:
@@ -65,7 +65,7 @@ def numbers_of(entries: Sequence[str], option: str) -> dict[str, float]:
         An entry is not of this form.
     """
     pairs = {}
-    for name, value in _split(entries, option, 'joint:=number'):
+    for name, value in split_pairs(entries, option, 'joint:=number'):
         try:
             pairs[name] = float(value)
         except ValueError:
@@ -73,7 +73,14 @@ def numbers_of(entries: Sequence[str], option: str) -> dict[str, float]:
     return pairs
 
 
-def _split(entries: Sequence[str], what: str, form: str) -> list[tuple[str, str]]:
+def split_pairs(entries: Sequence[str], what: str, form: str) -> list[tuple[str, str]]:
+    """Return the name and the value of entries that read ``name:=value``.
+
+    Raises
+    ------
+    UnknownNameError
+        An entry is not of this form.
+    """
     pairs = []
     for entry in entries:
         name, separator, value = entry.partition(':=')

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from types import NoneType
 from typing import Any, TypeGuard
 
 import numpy as np
@@ -27,7 +28,7 @@ from robodyn_ros.description.tree import check_mimics, check_tree
 from robodyn_ros.description.trim import trim
 from robodyn_ros.description.xacro_process import expand_xacro
 from robodyn_ros.description.xml import MAX_BYTES, local_name, parse_xml
-from robodyn_ros.errors import DescriptionError
+from robodyn_ros.errors import DescriptionError, check_type
 from robodyn_ros.files import read_regular
 from robodyn_ros.spatial import Array, Inertial, rotation_from_rpy
 
@@ -95,6 +96,7 @@ def read_text(source: str | bytes | Path, xacro_arguments: Mapping[str, str] | N
     if not isinstance(source, (str, Path)):
         raise DescriptionError(f'is {type(source).__name__}', element='robot description',
                                valid='path to a .urdf or .xacro file, or URDF text')
+    check_type('xacro_arguments', xacro_arguments, (Mapping, NoneType), 'a mapping, name: value')
     if str(source).endswith('.xacro'):
         return expand_xacro(Path(source).expanduser(), xacro_arguments or {}, trust=trust_xacro)
     return read_regular(source, MAX_BYTES)

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from robodyn_ros.dynamics.catalogue import Catalogue
-from robodyn_ros.errors import ValueRangeError
+from robodyn_ros.errors import ValueRangeError, check_type
 from robodyn_ros.kernels import Kernel, KernelSpec
-from robodyn_ros.model import Model
+from robodyn_ros.model import A_MODEL, Model
 
 
 class CompiledModel:
@@ -27,6 +27,7 @@ class CompiledModel:
     """
 
     def __init__(self, model: Model, *, friction_width: float = 0.0, threads: int = 1):
+        check_type('model', model, Model, A_MODEL)
         if not (np.isfinite(friction_width) and friction_width >= 0):
             raise ValueRangeError('friction_width', friction_width, 'a finite number >= 0')
         if threads < 1:

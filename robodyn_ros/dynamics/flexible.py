@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from robodyn_ros.dynamics.dynamics import Dynamics
-from robodyn_ros.errors import ShapeError, ValueRangeError
-from robodyn_ros.model import MOTOR_FRICTION, PARAMETER_NAMES, ROTOR, Model
+from robodyn_ros.errors import ShapeError, ValueRangeError, check_type
+from robodyn_ros.model import A_MODEL, MOTOR_FRICTION, PARAMETER_NAMES, ROTOR, Model
 from robodyn_ros.numerics import real_numbers
 from robodyn_ros.packages import package
 from robodyn_ros.spatial import Array
@@ -57,6 +57,7 @@ class FlexibleDynamics:
     """
 
     def __init__(self, model: Model, *, friction_width: float = 0.0):
+        check_type('model', model, Model, A_MODEL)
         if model.body_joints != model.joint_names and set(model.body_joints) != set(
                 model.joint_names):
             raise ValueRangeError('joints', 'some mimic others', 'joints that move on their own')

@@ -12,7 +12,8 @@ from robodyn_ros.dynamics.closed_loops import ClosedLoopDynamics
 from robodyn_ros.dynamics.dynamics import Dynamics
 from robodyn_ros.dynamics.loops import Cut, Loops
 from robodyn_ros.dynamics.quantities import Energy, FullMotion, Terms
-from robodyn_ros.model import Joints, Model
+from robodyn_ros.errors import check_type
+from robodyn_ros.model import A_MODEL, Joints, Model
 from robodyn_ros.spatial import Array
 
 # ruff: noqa: D102 - the methods are documented in Dynamics and ClosedLoopDynamics
@@ -145,6 +146,7 @@ def dynamics_of(robot: Model | RobotDynamics,
         The loops cannot be read, do not fit the model, or cannot be closed.
     """
     if not isinstance(robot, Model):
+        check_type('robot', robot, (Dynamics, ClosedLoopDynamics), f'{A_MODEL}, or its dynamics')
         return robot
     if loops is None:
         return Dynamics(robot, friction_width=friction_width)

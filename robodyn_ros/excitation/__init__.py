@@ -2,8 +2,8 @@
 
 from robodyn_ros.excitation.constraints import Constraints, Limits
 from robodyn_ros.excitation.fourier import Excitation, Motion
-from robodyn_ros.excitation.optimise import Progress, optimise_excitation, optimize_excitation
-from robodyn_ros.excitation.plan import Plan, propose, validation_plan
+from robodyn_ros.excitation.optimise import optimise_excitation, optimize_excitation
+from robodyn_ros.excitation.plan import Plan, Progress, propose, validation_plan
 from robodyn_ros.excitation.sample import sample_motion
 
 __all__ = ['Constraints', 'Excitation', 'Limits', 'Motion', 'Plan', 'Progress',

@@ -23,6 +23,7 @@ from robodyn_ros.excitation.capsules import (
     segment_distance,
 )
 from robodyn_ros.excitation.fourier import Basis, Motion
+from robodyn_ros.keywords import checked_fields
 from robodyn_ros.model import Model
 from robodyn_ros.spatial import Array
 
@@ -30,6 +31,7 @@ SHARPNESS = 300.0  # the smooth worst value is at most log(N) / SHARPNESS too hi
 SHARPNESS_OF_LENGTHS = 2000.0  # the same per m
 
 
+@checked_fields
 @dataclass(frozen=True)
 class Limits:
     """Limits of an excitation; those that are not given are taken from the model.

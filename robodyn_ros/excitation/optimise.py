@@ -4,23 +4,36 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from types import NoneType
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.optimize
 
 from robodyn_ros.dynamics import Dynamics
-from robodyn_ros.errors import IdentificationError
+from robodyn_ros.errors import IdentificationError, check_type
 from robodyn_ros.excitation.constraints import Constraints, Limits
 from robodyn_ros.excitation.criteria import Criterion
 from robodyn_ros.excitation.fourier import Basis, Excitation, Motion
-from robodyn_ros.excitation.plan import FRICTION_WIDTH, SIGN_WIDTH, Plan, check_plan, propose
+from robodyn_ros.excitation.plan import (
+    FRICTION_WIDTH,
+    SIGN_WIDTH,
+    Plan,
+    PlanOptions,
+    Progress,
+    check_plan,
+    propose,
+)
 from robodyn_ros.identification.base_parameters import base_parameters
 from robodyn_ros.identification.friction import FrictionShape
 from robodyn_ros.identification.linear_model import LinearModel
-from robodyn_ros.model import Model
+from robodyn_ros.keywords import checked_options
+from robodyn_ros.model import A_MODEL, Model
 from robodyn_ros.spatial import Array
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 CHECK_RATE = 1000.0  # Hz, of the grid on which every limit is checked at the end
 SAMPLES_PER_HARMONIC = 30  # at which the criterion is evaluated
@@ -32,32 +45,14 @@ TAKEN_BACK = (0.0, 0.001, 0.002, 0.005, 0.01, 0.02)  # fractions of the amplitud
 REPAIRS, REPAIR_SECONDS = 4, 5.0  # further searches with a larger reserve, where that is too bold
 
 
-@dataclass(frozen=True)
-class Progress:
-    """The state of a search.
-
-    Attributes
-    ----------
-    seconds : float
-        Time since the start, s.
-    evaluations : int
-        Number of motions that were evaluated.
-    condition : float
-        Best condition number of a motion within every limit; inf where there is none yet.
-    """
-
-    seconds: float
-    evaluations: int
-    condition: float
-
-
 class _Stop(Exception):
     """Ends a search whose budget is spent."""
 
 
+@checked_options(Plan)
 def optimise_excitation(model: Model, limits: Limits | None = None, plan: Plan | None = None, *,
                         progress: Callable[[Progress], None] | None = None,
-                        **options: Any) -> Excitation:
+                        **options: Unpack[PlanOptions]) -> Excitation:
     """Find a motion for identification that keeps every limit.
 
     Parameters
@@ -82,6 +77,9 @@ def optimise_excitation(model: Model, limits: Limits | None = None, plan: Plan |
     IdentificationError
         If no motion keeps every limit; the message names the limits that are broken.
     """
+    check_type('model', model, Model, A_MODEL)
+    check_type('limits', limits, (Limits, NoneType), 'a Limits')
+    check_type('plan', plan, (Plan, NoneType), 'a Plan')
     search = _Search(model, limits or Limits(), replace(plan or Plan(), **options), progress)
     return search.run()
 

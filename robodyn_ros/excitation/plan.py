@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from robodyn_ros.excitation.constraints import Constraints, Limits
 from robodyn_ros.excitation.criteria import CRITERIA, SCALINGS
 from robodyn_ros.excitation.fourier import Excitation
 from robodyn_ros.identification.base_parameters import base_parameters
+from robodyn_ros.keywords import checked_fields
 from robodyn_ros.model import Model
 from robodyn_ros.model.kinds import JOINT_TORQUE_KINDS, kind_of
 
@@ -24,6 +25,7 @@ SHORTEST, LONGEST = 4.0, 30.0  # s, of a proposed period
 FEWEST, MOST = 3, 8  # proposed harmonics
 
 
+@checked_fields
 @dataclass(frozen=True)
 class Plan:
     """What kind of excitation is to be found.
@@ -74,6 +76,43 @@ class Plan:
     starts: int = 3
     budget: float = 60.0
     seed: int = 0
+
+
+@dataclass(frozen=True)
+class Progress:
+    """The state of a search.
+
+    Attributes
+    ----------
+    seconds : float
+        Time since the start, s.
+    evaluations : int
+        Number of motions that were evaluated.
+    condition : float
+        Best condition number of a motion within every limit; inf where there is none yet.
+    """
+
+    seconds: float
+    evaluations: int
+    condition: float
+
+
+class PlanOptions(TypedDict, total=False):
+    """The fields of `Plan` as keywords of `optimise_excitation`, for type checkers."""
+
+    kind: str
+    period: float | None
+    harmonics: int | None
+    periods: int
+    resonance: float | None
+    criterion: str
+    scaling: str
+    noise: Any
+    mean_torque: Mapping[str, float]
+    condition_goal: float
+    starts: int
+    budget: float
+    seed: int
 
 
 def propose(model: Model, limits: Limits, plan: Plan) -> tuple[float, int]:

@@ -20,6 +20,7 @@ from robodyn_ros.export.functions import (
     link_names,
 )
 from robodyn_ros.export.parametric import PARAMETERS
+from robodyn_ros.keywords import checked_keywords
 from robodyn_ros.model import Model
 
 
@@ -86,6 +87,7 @@ class Package:
                 f'{real} result[{function.size}])')
 
 
+@checked_keywords
 def export_c(robot: Model | RobotDynamics, folder: str | Path, *,
              terms: Sequence[str] = DEFAULT_TERMS, prefix: str | None = None,
              single: bool = False, own_sincos: bool = False, parametric: bool = False,

@@ -16,6 +16,7 @@ from robodyn_ros.dynamics import RobotDynamics, dynamics_of
 from robodyn_ros.errors import IdentificationError
 from robodyn_ros.identification.closed_poses import closed_motions
 from robodyn_ros.identification.linear_model import LinearModel
+from robodyn_ros.keywords import checked_keywords
 from robodyn_ros.model import Model
 from robodyn_ros.spatial import Array
 
@@ -74,6 +75,7 @@ class BaseParameters:
                                                 subsequent_indent=' ' * 4)])
 
 
+@checked_keywords
 def base_parameters(model: Model | RobotDynamics | LinearModel, kind: str = 'lumped', *,
                     payload: str | None = None, tolerance: float = TOLERANCE) -> BaseParameters:
     """Find the base parameters of a robot.

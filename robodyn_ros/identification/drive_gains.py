@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Real
 
 import numpy as np
 
 from robodyn_ros.dynamics import Dynamics
-from robodyn_ros.errors import IdentificationError, ValueRangeError
+from robodyn_ros.errors import IdentificationError, ValueRangeError, check_type
 from robodyn_ros.identification.base_parameters import base_parameters
 from robodyn_ros.identification.choices import DECIMATED_PER_BAND, first_shape
 from robodyn_ros.identification.linear_model import LinearModel
@@ -81,6 +82,7 @@ def identify_drive_gains(model: Model, logs: Sequence[Log], payload: Inertial | 
     ValueRangeError
         If the mass is not positive.
     """
+    check_type('payload', payload, (Inertial, Real), 'a mass in kg, or an Inertial')
     mass = payload.mass if isinstance(payload, Inertial) else float(payload)
     if not mass > 0:
         raise ValueRangeError('mass of the payload', mass, 'above 0 kg')

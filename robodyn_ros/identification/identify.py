@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from types import NoneType
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from robodyn_ros.dynamics import RobotDynamics, dynamics_of
-from robodyn_ros.errors import IdentificationError, UnknownNameError
+from robodyn_ros.errors import IdentificationError, UnknownNameError, check_type
 from robodyn_ros.identification.base_parameters import BaseParameters, base_parameters
 from robodyn_ros.identification.choices import (
     DECIMATED_PER_BAND,
@@ -33,12 +34,12 @@ from robodyn_ros.identification.estimation import (
 from robodyn_ros.identification.friction import FrictionShape
 from robodyn_ros.identification.identified_model import identified_model
 from robodyn_ros.identification.linear_model import LinearModel
-from robodyn_ros.identification.log import Log
+from robodyn_ros.identification.log import Log, logs_of
 from robodyn_ros.identification.observations import Observations, factors_of, merge
 from robodyn_ros.identification.pieces import Piece, Spectrum, pieces_of
 from robodyn_ros.identification.remarks import remarks
 from robodyn_ros.identification.result import Result
-from robodyn_ros.identification.settings import Settings
+from robodyn_ros.identification.settings import SettingOptions, Settings
 from robodyn_ros.identification.signals import (
     Filtering,
     Segment,
@@ -48,18 +49,24 @@ from robodyn_ros.identification.signals import (
 )
 from robodyn_ros.identification.statistics import Uncertainty, significant, uncertainty_of
 from robodyn_ros.identification.validation import Validation, validate_on
+from robodyn_ros.keywords import checked_keywords, checked_options
 from robodyn_ros.model import Model
 from robodyn_ros.numerics import safe_divide
 from robodyn_ros.spatial import Array
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 FOLDS = 3  # contiguous parts of the data, between which the weight of the prior is chosen
 FIRST_WIDTH = 0.03  # of a speed of 1 rad/s, of sign(s) while the filters are chosen
 UNEXCITED = 1e-9  # of the longest column: a shorter one is rounding
 
 
+@checked_options(Settings)
 def identify(model: Model | RobotDynamics, logs: Log | Sequence[Log],
              settings: Settings | None = None, *,
-             progress: Callable[[str], None] | None = None, **options: Any) -> Result:
+             progress: Callable[[str], None] | None = None,
+             **single: Unpack[SettingOptions]) -> Result:
     """Identify a robot from measured logs.
 
     Parameters
@@ -87,10 +94,11 @@ def identify(model: Model | RobotDynamics, logs: Log | Sequence[Log],
     UnknownNameError
         If a joint, link or setting does not exist.
     """
-    chosen = replace(settings or Settings(), **options)
+    check_type('settings', settings, (Settings, NoneType), 'a Settings')
+    chosen = replace(settings or Settings(), **single)
     tell = progress or (lambda phase: None)
     notes: list[str] = []
-    every = [logs] if isinstance(logs, Log) else list(logs)
+    every = logs_of(logs)
     tell('reading and filtering')
     dynamics = dynamics_of(model)
     pieces = _pieces(dynamics, every, chosen, notes)
@@ -131,6 +139,7 @@ def identify(model: Model | RobotDynamics, logs: Log | Sequence[Log],
                   tuple((log.source, _digest(log)) for log in every), tuple(notes))
 
 
+@checked_keywords
 def validate(result: Result, logs: Log | Sequence[Log], *, consistent: bool = False,
              ) -> Validation:
     """Compare predicted with measured torques on logs that the fit has not seen.
@@ -149,7 +158,8 @@ def validate(result: Result, logs: Log | Sequence[Log], *, consistent: bool = Fa
     IdentificationError
         If one of the logs was used for the fit.
     """
-    every = [logs] if isinstance(logs, Log) else list(logs)
+    check_type('result', result, Result, 'a Result, as identify returns it')
+    every = logs_of(logs)
     seen = {digest for _, digest in result.sources}
     for log in every:
         if _digest(log) in seen:
@@ -186,6 +196,7 @@ def reduce(result: Result, *, relative: float | None = None) -> Result:
     IdentificationError
         If ``relative`` is not positive.
     """
+    check_type('result', result, Result, 'a Result, as identify returns it')
     if relative is None:
         keep = [k for k, name in enumerate(result.base_.names) if name in result.significant_]
     else:

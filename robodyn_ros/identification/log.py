@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from robodyn_ros.errors import LogError, ShapeError, UnknownNameError
+from robodyn_ros.errors import LogError, ShapeError, UnknownNameError, check_type
+from robodyn_ros.keywords import checked_fields
 from robodyn_ros.model import Model
 from robodyn_ros.spatial import Array
 
@@ -17,6 +18,7 @@ MINIMUM = 50  # samples of a log; with fewer, no spectrum and no fit is meaningf
 DEGREES = 180 / np.pi
 
 
+@checked_fields
 @dataclass(eq=False)
 class Log:
     """A measured log, in rad, m, s, N m and N.
@@ -211,3 +213,19 @@ def _check_torques(log: Log, used: Sequence[str] | None) -> None:
             raise LogError(f'the torque of {joint!r} is {tau[0, k]:g} throughout: it was not '
                            'measured', source=log.source,
                            valid=f'a measured torque, or torques_of without {joint!r}')
+
+
+def logs_of(logs: Log | Sequence[Log]) -> list[Log]:
+    """Return one log, or several, as a list.
+
+    Raises
+    ------
+    WrongTypeError
+        Something else was given.
+    """
+    valid = 'a Log as read_log returns it, or several'
+    check_type('logs', logs, (Log, Sequence), valid)
+    every = [logs] if isinstance(logs, Log) else list(logs)
+    for log in every:
+        check_type('logs', log, Log, valid)
+    return every

@@ -9,6 +9,7 @@ from typing import Any
 
 from robodyn_ros.description.section import Section
 from robodyn_ros.errors import LogError
+from robodyn_ros.keywords import checked_fields
 
 SPELLINGS = {
     'time': ('t', 'time', 'stamp', 'timestamp'),
@@ -21,6 +22,7 @@ SPELLINGS = {
 }
 
 
+@checked_fields
 @dataclass(frozen=True)
 class LogFormat:
     """How a log file is to be understood; every field has a default.

@@ -9,16 +9,18 @@ from typing import Any
 
 import numpy as np
 
-from robodyn_ros.dynamics import RobotDynamics
-from robodyn_ros.errors import LogError, UnknownNameError
+from robodyn_ros.dynamics import ClosedLoopDynamics, Dynamics, RobotDynamics
+from robodyn_ros.errors import LogError, UnknownNameError, check_type
 from robodyn_ros.identification.log import Log
 from robodyn_ros.identification.log_format import LogFormat
 from robodyn_ros.identification.reading_bags import BAG_SUFFIXES, read_bag
 from robodyn_ros.identification.reading_tables import read_csv, read_npz
-from robodyn_ros.model import Model
+from robodyn_ros.keywords import checked_keywords
+from robodyn_ros.model import A_MODEL, Model
 from robodyn_ros.spatial import Array
 
 
+@checked_keywords
 def read_log(path: str | Path, model: Model | RobotDynamics,
              format: LogFormat | Mapping[str, Any] | str | Path | None = None) -> Log:
     """Read a measured log.
@@ -40,6 +42,8 @@ def read_log(path: str | Path, model: Model | RobotDynamics,
     UnknownNameError
         If the format has an unknown key.
     """
+    check_type('path', path, (str, Path), 'the path of a file or folder')
+    check_type('model', model, (Model, Dynamics, ClosedLoopDynamics), A_MODEL)
     path = Path(path).expanduser()
     form = format if isinstance(format, LogFormat) else LogFormat.read(format or {})
     if not isinstance(model, Model):

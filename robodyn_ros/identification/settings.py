@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, TypedDict
 
 import scipy.signal
 
 from robodyn_ros.errors import UnknownNameError, ValueRangeError
+from robodyn_ros.keywords import checked_fields
 from robodyn_ros.model.kinds import FRICTION_NAMES, METHODS, kind_of
 
 ORDER = 4  # of the Butterworth filter, as in Gautier's and Kolyubin's experiments
 
 
+@checked_fields
 @dataclass(frozen=True)
 class FilterSettings:
     """How positions are filtered.
@@ -66,6 +68,7 @@ class FilterSettings:
         return cutoff, order
 
 
+@checked_fields
 @dataclass(frozen=True)
 class Settings:
     """How to identify; every setting has a default.
@@ -133,3 +136,21 @@ class Settings:
         """Return the settings that differ from their defaults, as plain data."""
         usual = asdict(Settings())
         return {key: value for key, value in asdict(self).items() if value != usual[key]}
+
+
+class SettingOptions(TypedDict, total=False):
+    """The fields of `Settings` as keywords of `identify`, for type checkers."""
+
+    kind: str
+    friction: str
+    friction_width: float | None
+    method: str
+    joints: Sequence[str] | None
+    torques_of: Sequence[str] | None
+    payload: str | None
+    payload_mass: float | None
+    filter: FilterSettings
+    decimation: float | None
+    slow: float | Sequence[float] | None
+    guard: float | None
+    prior: float | None

@@ -15,11 +15,11 @@ from robodyn_ros._version import __version__
 from robodyn_ros.description.repair import inertial_element
 from robodyn_ros.description.urdf import parse_urdf
 from robodyn_ros.description.xml import parse_xml
-from robodyn_ros.errors import IdentificationError
+from robodyn_ros.errors import IdentificationError, check_type
 from robodyn_ros.identification.consistency import consistent_bodies, is_consistent
 from robodyn_ros.identification.result import Result
 from robodyn_ros.identification.validation import Validation
-from robodyn_ros.model import Model
+from robodyn_ros.model import A_MODEL, Model
 from robodyn_ros.spatial import inertial_of
 
 
@@ -38,6 +38,7 @@ def write_urdf(model: Model, path: str | Path) -> None:
     IdentificationError
         If the model was not read from a URDF, or if its parameters are physically inconsistent.
     """
+    check_type('model', model, Model, A_MODEL)
     text = model.description.urdf
     if not text:
         raise IdentificationError('the model was not read from a URDF; urdf_of takes one')

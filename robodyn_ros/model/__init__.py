@@ -2,6 +2,7 @@
 
 from robodyn_ros.model.build import build_model, load_model, model_from_dh
 from robodyn_ros.model.model import (
+    A_MODEL,
     LINK_FRICTION,
     MOTOR_FRICTION,
     PARAMETER_NAMES,
@@ -13,6 +14,6 @@ from robodyn_ros.model.model import (
     payload_inertial,
 )
 
-__all__ = ['LINK_FRICTION', 'MOTOR_FRICTION', 'PARAMETER_NAMES', 'RIGID', 'ROTOR', 'Joints',
-           'LinkFrame', 'Model', 'build_model', 'load_model', 'model_from_dh',
+__all__ = ['A_MODEL', 'LINK_FRICTION', 'MOTOR_FRICTION', 'PARAMETER_NAMES', 'RIGID', 'ROTOR',
+           'Joints', 'LinkFrame', 'Model', 'build_model', 'load_model', 'model_from_dh',
            'payload_inertial']

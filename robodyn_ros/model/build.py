@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from numbers import Real
 from pathlib import Path
+from types import NoneType
 from typing import Any
 
 import numpy as np
@@ -22,8 +23,10 @@ from robodyn_ros.errors import (
     ShapeError,
     UnknownNameError,
     ValueRangeError,
+    check_type,
     shown,
 )
+from robodyn_ros.keywords import checked_keywords
 from robodyn_ros.model.bodies import Bodies
 from robodyn_ros.model.model import Model
 from robodyn_ros.model.motor_arrays import motor_arrays
@@ -34,6 +37,7 @@ STANDARD_GRAVITY = (0.0, 0.0, -9.80665)  # m/s^2, the standard acceleration of f
 ROTOR_MODELS = ('full', 'armature')
 
 
+@checked_keywords
 def load_model(
     source: str | bytes | Path,
     *,
@@ -80,6 +84,7 @@ def load_model(
                        rotor_model=rotor_model)
 
 
+@checked_keywords
 def build_model(
     description: RobotDescription,
     *,
@@ -101,6 +106,9 @@ def build_model(
     RobodynError
         The robot has no joint that moves or no mass, or an argument cannot be used.
     """
+    check_type('description', description, RobotDescription,
+               'a RobotDescription; load_model takes files and text')
+    check_type('locked_joints', locked_joints, (Mapping, NoneType), 'a mapping, joint: position')
     if rotor_model is not None and rotor_model not in ROTOR_MODELS:
         raise UnknownNameError('rotor_model', rotor_model, ROTOR_MODELS)
     try:
@@ -141,6 +149,7 @@ def build_model(
         **motor_data)
 
 
+@checked_keywords
 def model_from_dh(
     table: ArrayLike,
     inertials: Sequence[Inertial | None],

@@ -35,6 +35,9 @@ HEAVIEST = 1e5  # kg, of a payload
 FARTHEST = 1e3  # m, of a payload's centre of mass
 
 
+A_MODEL = 'a Model, as load_model returns it'  # what is valid where a robot is expected
+
+
 @dataclass(frozen=True)
 class LinkFrame:
     """The frame of a link in the frame of the body that it is fixed to; body -1 is the root."""

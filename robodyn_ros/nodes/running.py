@@ -15,6 +15,7 @@ from rclpy.logging import get_logger
 from rclpy.signals import SignalHandlerOptions
 
 from robodyn_ros.nodes.base import DynamicsNode
+from robodyn_ros.nodes.help import help_of, node_of, wants_help
 from robodyn_ros.nodes.helper_process import HelperProcess
 from robodyn_ros.nodes.model_building import build
 
@@ -32,6 +33,9 @@ def run(make: Callable[..., DynamicsNode], arguments: list[str] | None = None,
     int
         The exit code: 2 where the node cannot be made or configured.
     """
+    if wants_help(arguments):
+        print(help_of(node_of(make.__name__)))
+        return 0
     helper = HelperProcess(WORKS | (works or {}))
     interrupts = 0
 
