@@ -16,14 +16,14 @@ test: check
 ifdef ARGS
 	$(PYTEST) $(ARGS)
 else
-	$(RUN) $(ONE_THREAD) .venv/bin/python -m pytest -n auto -m 'not real_time'
+	$(RUN) $(ONE_THREAD) .venv/bin/python -m pytest -n auto --dist worksteal -m 'not real_time'
 	$(PYTEST) -m real_time || { echo 'Once more what failed in real time:'; \
 	  $(PYTEST) -m real_time --last-failed --last-failed-no-failures none; }
 endif
 
 # for daily work: no nodes, nothing slow
 quick: check
-	$(RUN) $(ONE_THREAD) .venv/bin/python -m pytest -n auto -m 'not nodes and not slow and not real_time' $(ARGS)
+	$(RUN) $(ONE_THREAD) .venv/bin/python -m pytest -n auto --dist worksteal -m 'not nodes and not slow and not real_time' $(ARGS)
 
 check: venv
 	.venv/bin/ruff check .

@@ -21,7 +21,7 @@ PLANAR = rd.load_model(LWR4.parent / 'planar_2r.urdf.xacro')
 EXCITATION = 'motion.yaml'
 RATE = 250.0  # Hz, of the states
 PACE = 3.0  # of the simulated clock, relative to that of the wall, where the machine allows
-LEASE = 3.0  # s of the simulated clock
+LEASE = 6.0  # s of the simulated clock
 SUCCEEDED, CANCELED, ABORTED = (GoalStatus.STATUS_SUCCEEDED, GoalStatus.STATUS_CANCELED,
                                 GoalStatus.STATUS_ABORTED)
 

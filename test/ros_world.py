@@ -10,7 +10,7 @@ os.environ['ROS_AUTOMATIC_DISCOVERY_RANGE'] = 'LOCALHOST'  # before rclpy is imp
 import rclpy
 from builtin_interfaces.msg import Duration, Time
 from diagnostic_msgs.msg import DiagnosticArray
-from domains import new_domain
+from domains import new_domain, release_domain
 from lifecycle_msgs.srv import ChangeState, GetState
 from rcl_interfaces.msg import Log
 from rcl_interfaces.srv import DescribeParameters, GetParameters, SetParameters
@@ -37,7 +37,7 @@ class World:
     """One rclpy node of the test, in a domain that it shares with the processes it starts."""
 
     def __init__(self):
-        os.environ['ROS_DOMAIN_ID'] = new_domain()
+        os.environ['ROS_DOMAIN_ID'] = self._domain = new_domain()
         self.context = rclpy.Context()
         rclpy.init(context=self.context)
         self.node = rclpy.create_node('test', context=self.context)
@@ -53,6 +53,7 @@ class World:
         self.executor.shutdown()
         self.node.destroy_node()  # or its latched messages outlive the test
         rclpy.shutdown(context=self.context)
+        release_domain(self._domain)
 
     def _on_diagnostics(self, message):
         for status in message.status:

@@ -9,7 +9,7 @@ from importlib import import_module
 
 import numpy as np
 import pytest
-from domains import new_domain
+from domains import new_domain, release_domain
 from robots import PANDA_URDF, planar_2r
 
 import robodyn_ros as rd
@@ -20,10 +20,13 @@ from robodyn_ros.commands.run import NODE_NAMES
 
 
 def robodyn(*arguments, timeout=300):
-    environment = {**os.environ, 'ROS_DOMAIN_ID': new_domain()}
-    return subprocess.run([sys.executable, '-m', 'robodyn_ros.commands.main', *arguments],
-                          env=environment,
-                          capture_output=True, text=True, timeout=timeout)
+    domain = new_domain()
+    try:
+        return subprocess.run([sys.executable, '-m', 'robodyn_ros.commands.main', *arguments],
+                              env={**os.environ, 'ROS_DOMAIN_ID': domain},
+                              capture_output=True, text=True, timeout=timeout)
+    finally:
+        release_domain(domain)
 
 
 def test_help_and_version(capsys):
@@ -98,7 +101,7 @@ def test_demo_closes_the_loop_and_ends_by_itself(tmp_path):
     """PD, with gravity, with the whole model; table, picture, plot and bag."""
     pytest.importorskip('rclpy', reason='ROS 2 is not set up')
     picture, plot, bag = tmp_path / 'demo.svg', tmp_path / 'errors.png', tmp_path / 'bag'
-    ran = robodyn('demo', '--seconds', '6', '--picture', str(picture), '--plot', str(plot),
+    ran = robodyn('demo', '--seconds', '4', '--picture', str(picture), '--plot', str(plot),
                   '--record', str(bag))
     assert ran.returncode == 0, ran.stdout + ran.stderr
     for words in ('PD + gravity', 'PD + whole model', 'panda_joint7',
@@ -123,7 +126,7 @@ def test_demo_of_another_robot(tmp_path):
     pytest.importorskip('rclpy', reason='ROS 2 is not set up')
     path = tmp_path / 'planar.urdf'
     path.write_text(planar_2r())
-    ran = robodyn('demo', '--seconds', '6', '--urdf', str(path))
+    ran = robodyn('demo', '--seconds', '2', '--urdf', str(path))
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert_five_times_better(ran)
 

@@ -19,7 +19,7 @@ from robodyn_ros.control import Gains, computed_torque  # noqa: E402
 from robodyn_ros.nodes.processes import NodeProcess  # noqa: E402
 from robodyn_ros.simulation import Simulation  # noqa: E402
 
-pytestmark = [pytest.mark.nodes, pytest.mark.real_time]
+pytestmark = pytest.mark.nodes
 
 PLANAR = rd.load_model(LWR4.parent / 'planar_2r.urdf.xacro').description.urdf
 
@@ -35,6 +35,7 @@ def started(world, text):
                'a simulated robot')
 
 
+@pytest.mark.real_time
 def test_real_time_without_commands_it_falls(world):
     with simulator('rate:=200.0') as process:
         started(world, PLANAR)
@@ -101,6 +102,7 @@ def test_a_pause_holds_the_world_and_a_step_moves_it(world):
         assert list(states[-1].effort) == [3.0, 4.0]
 
 
+@pytest.mark.real_time
 def test_closed_loop_holds_and_a_dead_controller_means_zero(world):
     model = rd.load_model(PLANAR)
     dynamics = rd.Dynamics(model)
@@ -126,6 +128,7 @@ def test_closed_loop_holds_and_a_dead_controller_means_zero(world):
         assert not any(states[-1].effort)
 
 
+@pytest.mark.real_time
 def test_a_command_does_not_age_while_the_world_is_on_hold(world):
     with simulator('rate:=500.0', 'command_timeout:=0.3'):
         started(world, PLANAR)
@@ -141,6 +144,7 @@ def test_a_command_does_not_age_while_the_world_is_on_hold(world):
         assert 145 <= count <= 155  # 0.3 s
 
 
+@pytest.mark.real_time
 def test_on_its_brakes_an_arm_waits_for_torques_of_the_new_motion(world):
     def stays():
         assert world.call(Trigger, 'simulator/reset', Trigger.Request()).success
