@@ -59,8 +59,7 @@ def run(tmp_path_factory):
                     controller=('mode:=feedforward_pd', 'hold:=5.0', *GAINS)) as loop, \
             NodeProcess('dynamics'), \
             server(world, folder / 'runs', 'state_timeout:=600.0', 'start_delay:=0.0',
-                   # the clock is as fast as the machine allows: the server's pauses must not end it
-                   'lease:=100.0'):
+                   'lease:=100.0'):  # the clock runs as fast as it can, the server may stall
         motion = fast_motion(loop.model)
         before = rms(loop.follow(motion))
         sent = world.collect(JointTrajectory, 'feedforward/reference')
