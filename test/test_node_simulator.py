@@ -4,8 +4,10 @@ import time
 
 import numpy as np
 import pytest
+import yaml
 
 rclpy = pytest.importorskip('rclpy', reason='ROS 2 is not set up')
+from lifecycle_msgs.msg import Transition  # noqa: E402
 from robots import PANDA_URDF, planar_2r  # noqa: E402
 from ros_world import seconds, since_reset  # noqa: E402
 from rosgraph_msgs.msg import Clock  # noqa: E402
@@ -182,6 +184,27 @@ def test_bad_commands_are_refused_and_named_joints_may_be_shuffled(world):
         assert world.call(Trigger, 'simulator/step', Trigger.Request()).success
         world.wait(lambda: len(states) == count + 1, 'a step')
         assert list(states[-1].effort) == [1.0, 3.0]
+
+
+def test_a_description_may_be_a_parameter_and_the_node_may_be_cleaned_up(world, tmp_path):
+    """As launch files give it; the topics of the joints come with every configuration."""
+    parameters = tmp_path / 'parameters.yaml'
+    parameters.write_text(yaml.safe_dump({'/**': {'ros__parameters': {
+        'robot_description': PLANAR, 'rate': 100.0}}}))
+    with NodeProcess('simulator', '--ros-args', '--params-file', str(parameters)) as process:
+        for _ in range(2):
+            world.wait(lambda: 'running at' in world.diagnostics.get('simulator', {}).get(
+                'message', ''), 'a simulated robot')
+            world.wait(lambda: any(name.endswith('/joint1/cmd_force') for name, _ in
+                                   world.node.get_topic_names_and_types()), 'topics of joints')
+            for transition in (Transition.TRANSITION_DEACTIVATE, Transition.TRANSITION_CLEANUP):
+                assert world.transition('simulator', transition)
+            world.wait(lambda: not any(name.endswith('/cmd_force') for name, _ in
+                                       world.node.get_topic_names_and_types()), 'their end')
+            world.diagnostics.clear()
+            for transition in (Transition.TRANSITION_CONFIGURE, Transition.TRANSITION_ACTIVATE):
+                assert world.transition('simulator', transition)
+        assert process.exit_code is None and 'refused' not in process.log()
 
 
 def test_pause_truth_and_a_robot_that_cannot_be(world, tmp_path):

@@ -38,6 +38,8 @@ class RobotWorld(WorldTime):
     Subclasses make the robot in ``on_model`` and hand it to ``put_robot``.
     """
 
+    _force_topics: tuple[str, ...] = ()  # of the joints; a robot may come before ``set_up``
+
     def check_parameters(self, changes: dict[str, Any]) -> str | None:
         """Check that a start position fits the robot."""
         robot = self.robot
@@ -50,7 +52,6 @@ class RobotWorld(WorldTime):
     def set_up(self) -> None:
         """Create publishers, subscriptions and services."""
         super().set_up()
-        self._force_topics: tuple[str, ...] = ()
         serve = self.create_service, self.destroy_service
         self.keep(*serve, SetBool, '~/pause', self._on_pause)
         self.keep(*serve, Trigger, '~/reset', self._on_reset)
@@ -69,6 +70,11 @@ class RobotWorld(WorldTime):
         for place, topic in enumerate(topics):
             self.keep(self.create_subscription, self.destroy_subscription, Float64, topic,
                       lambda message, place=place: self._on_force(place, message), 10)
+
+    def end(self) -> None:
+        """Stop all threads and destroy the interfaces."""
+        super().end()
+        self._force_topics = ()
 
     # commands -------------------------------------------------------------------------------
 
