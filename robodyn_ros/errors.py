@@ -9,11 +9,11 @@ from numbers import Number
 from typing import Any
 
 LONGEST_NAME = 80  # characters of a name that an error repeats
-LONGEST_INTEGER = 400  # bits; float64 ends at 1024, and decimal digits of more cost time
+LONGEST_INTEGER = 400  # bits; a longer integer is costly to write out in decimal digits
 
 
 class _Bounded(reprlib.Repr):
-    """`repr` whose length and cost are bounded, whatever the value holds."""
+    """A `repr` whose length and cost are bounded, whatever the value contains."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -22,12 +22,12 @@ class _Bounded(reprlib.Repr):
         self.maxstring = self.maxother = 60
 
     def repr_int(self, x: int, level: int) -> str:
-        """An integer; a very long one by its size."""
+        """Show an integer; of a very long one, only its size in bits."""
         bits = x.bit_length()
         return repr(x) if bits <= LONGEST_INTEGER else f'an integer of {bits} bits'
 
     def repr_instance(self, x: Any, level: int) -> str:
-        """NumPy's scalars as plain numbers."""
+        """Show NumPy scalars as plain numbers."""
         return str(x) if isinstance(x, Number) else super().repr_instance(x, level)
 
 
@@ -35,17 +35,17 @@ _BOUNDED = _Bounded()
 
 
 def shown(value: object, longest: int = 200) -> str:
-    """Return a value as an error message shows it: short, and at bounded cost.
+    """Return a value as short text for an error message, at bounded cost.
 
-    A few bytes of YAML aliases can stand for a list of millions of entries, so a value from
-    outside is never formatted as a whole.
+    A few bytes of YAML aliases can stand for a list of millions of entries, so a value that was
+    read from a file is never formatted as a whole.
 
     Parameters
     ----------
     value : object
         Anything.
     longest : int
-        Most characters of the result.
+        Maximum length of the result, in characters.
     """
     text = _BOUNDED.repr(value)
     return text if len(text) <= longest else text[:longest - 3] + '...'
@@ -75,7 +75,7 @@ class DescriptionError(RobodynError):
     @classmethod
     def at(cls, place: str, problem: str, *, line: int | None = None,
            valid: str = '') -> DescriptionError:
-        """Make one for a place: a file, or a part of one."""
+        """Return an error that names a place: a file, or a part of one."""
         return cls(problem, element=place, line=line, valid=valid)
 
 
@@ -199,7 +199,7 @@ class LogError(RobodynError):
     @classmethod
     def at(cls, place: str, problem: str, *, line: int | None = None,
            valid: str = '') -> LogError:
-        """Make one for a place: a file, or a part of one."""
+        """Return an error that names a place: a file, or a part of one."""
         return cls(problem, source=f'{place} (line {line})' if line else place, valid=valid)
 
 
@@ -214,18 +214,18 @@ class MissingPackageError(RobodynError, ImportError):
     package : str
         The package.
     extra : str
-        The extra of robodyn_ros that brings it.
+        The extra of robodyn_ros that installs it.
     """
 
     def __init__(self, package: str, extra: str):
         self.package, self.extra = package, extra
         super().__init__(f'the Python package {package!r} is missing; install it with '
-                         f"`pip install '{package}'`, or with all that belongs to it: "
+                         f"`pip install '{package}'`, or install the whole extra: "
                          f"`pip install 'robodyn_ros[{extra}]'`")
 
 
 class IdentificationError(RobodynError):
-    """An identification that cannot give an answer."""
+    """An identification that cannot be carried out with the given data."""
 
 
 class OutputError(RobodynError):
@@ -245,8 +245,8 @@ class OutputError(RobodynError):
 
 
 class ExperimentError(RobodynError):
-    """An experiment that had to stop, for example because the robot is off its reference."""
+    """An experiment was stopped, for example because the robot deviated from its reference."""
 
 
 class StatesMissingError(ExperimentError):
-    """No new joint states arrive."""
+    """An experiment was stopped because no new joint states arrived."""

@@ -1,7 +1,7 @@
-"""Opening files from outside: regular files alone, and never more than a stated number of bytes.
+"""Opens untrusted files safely: only regular files, and only up to a given size.
 
-A FIFO would make the reader wait for ever, a device may act or never end, and a huge file would
-fill the memory; all three are refused before anything is read.
+A FIFO would block the reader forever, reading a device may have side effects or never end, and a
+huge file would exhaust the memory. All three are rejected before anything is read.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ def check_regular(path: str | Path, limit: int, *, error: PlacedError = Descript
     path : str or Path
         The file.
     limit : int
-        Most bytes.
+        Maximum size, in bytes.
     error : type
         DescriptionError or LogError.
 
     Raises
     ------
     DescriptionError or LogError
-        The file does not exist, is no regular file, or is too large.
+        The file does not exist, is not a regular file, or is too large.
     """
     if not isinstance(path, (str, os.PathLike)):
         raise error.at(shown(path, 40), f'is not the path of a file (type {type(path).__name__})',
@@ -48,16 +48,16 @@ def check_regular(path: str | Path, limit: int, *, error: PlacedError = Descript
 
 def open_regular(path: str | Path, limit: int, *,
                  error: PlacedError = DescriptionError) -> BinaryIO:
-    """Open a regular file of at most ``limit`` bytes for reading; as `check_regular`.
+    """Open a regular file of at most ``limit`` bytes for reading; see `check_regular`.
 
     Raises
     ------
     DescriptionError or LogError
-        The file cannot be read, is no regular file, or is too large.
+        The file cannot be read, is not a regular file, or is too large.
     """
     path = check_regular(path, limit, error=error)
     try:
-        # what was a file a moment ago may be a FIFO now: never wait, and look again
+        # the path may have been replaced by a FIFO since the check: do not block, and check again
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as reason:
         raise error.at(str(path), f'cannot be read: {_why(reason)}') from None
@@ -76,11 +76,11 @@ def read_regular(path: str | Path, limit: int, *, error: PlacedError = Descripti
     Raises
     ------
     DescriptionError or LogError
-        The file cannot be read, is no regular file, or is too large.
+        The file cannot be read, is not a regular file, or is too large.
     """
     with open_regular(path, limit, error=error) as file:
         try:
-            content = file.read(limit + 1)  # files in /proc say 0 bytes and hold more
+            content = file.read(limit + 1)  # files in /proc report 0 bytes but contain more
         except OSError as reason:
             raise error.at(str(path), f'cannot be read: {_why(reason)}') from None
     if len(content) > limit:
@@ -94,7 +94,7 @@ def read_text(path: str | Path, limit: int, *, error: PlacedError = DescriptionE
     Raises
     ------
     DescriptionError or LogError
-        The file cannot be read, is no regular file, is too large, or is not UTF-8.
+        The file cannot be read, is not a regular file, is too large, or is not UTF-8.
     """
     try:
         return read_regular(path, limit, error=error).decode('utf-8-sig')

@@ -19,12 +19,12 @@ def safe_divide(numerator: ArrayLike, denominator: ArrayLike, *,
 
 
 def safe_divide(numerator: ArrayLike, denominator: ArrayLike, *, at_zero: float = 0.0) -> Any:
-    """Return ``numerator / denominator`` without warnings, also where the denominator is 0.
+    """Return ``numerator / denominator`` without warnings, even where the denominator is 0.
 
     Parameters
     ----------
     numerator, denominator : array-like
-        Of shapes that broadcast.
+        Arrays whose shapes can be broadcast together.
     at_zero : float
         The result where the denominator is 0; usually 0 for scaled columns and inf for
         condition numbers.
@@ -43,21 +43,21 @@ def safe_divide(numerator: ArrayLike, denominator: ArrayLike, *, at_zero: float 
 
 def real_numbers(name: str, values: ArrayLike, wanted: str = 'real numbers',
                  ) -> NDArray[np.float64]:
-    """Return values as float64; what is no real number is refused, not converted.
+    """Return values as float64; values that are not real numbers are rejected, not converted.
 
     Parameters
     ----------
     name : str
-        What errors call it.
+        The name of the values in error messages.
     values : array-like
-        Numbers; NaN and infinity are left for the caller to judge.
+        Numbers; NaN and infinity are accepted, the caller may check for them.
     wanted : str
-        What errors say is valid.
+        The description of valid values in error messages.
 
     Raises
     ------
     ShapeError
-        Complex numbers, truth values, text, dates or other objects.
+        The values are complex numbers, truth values, text, dates or other objects.
     """
     try:
         array = np.asarray(values)
@@ -72,16 +72,16 @@ def real_numbers(name: str, values: ArrayLike, wanted: str = 'real numbers',
 
 def real_array(name: str, values: ArrayLike, shape: tuple[int | None, ...],
                ) -> NDArray[np.float64]:
-    """Return values as float64 of a shape; what is no real number is refused, not converted.
+    """Return values as a float64 array of a given shape; see `real_numbers`.
 
     Parameters
     ----------
     name : str
-        What errors call it.
+        The name of the values in error messages.
     values : array-like
-        Numbers; NaN and infinity are left for the caller to judge.
+        Numbers; NaN and infinity are accepted, the caller may check for them.
     shape : tuple
-        The shape; None stands for any length.
+        The required shape; None stands for any length.
 
     Returns
     -------
@@ -91,7 +91,7 @@ def real_array(name: str, values: ArrayLike, shape: tuple[int | None, ...],
     Raises
     ------
     ShapeError
-        Another shape, or values that are not real numbers.
+        The shape is wrong, or a value is not a real number.
     """
     wanted = f'real numbers of shape {shape}'.replace('None', 'any')
     array = real_numbers(name, values, wanted)

@@ -1,4 +1,4 @@
-"""Python packages that only a part of robodyn_ros needs; they are imported where they are used."""
+"""Optional Python packages, which only parts of robodyn_ros need and import when used."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from robodyn_ros.errors import MissingPackageError
 
-# package -> the extra of robodyn_ros that brings it (setup.py)
+# package -> the extra of robodyn_ros that installs it (setup.py)
 EXTRAS = {
     'clarabel': 'identify',
     'jinja2': 'identify',
@@ -32,7 +32,7 @@ def package(module: str) -> Any:
     Raises
     ------
     MissingPackageError
-        The package is not installed; says how to install it.
+        The package is not installed. The message says how to install it.
     """
     try:
         return import_module(module)
@@ -44,6 +44,6 @@ def package(module: str) -> Any:
 
 
 def explained(error: ImportError) -> ImportError:
-    """Return a `MissingPackageError` in place of the import error of a package in `EXTRAS`."""
+    """Return an import error, as a `MissingPackageError` if the package is one of `EXTRAS`."""
     name = (error.name or '').partition('.')[0]
     return MissingPackageError(name, EXTRAS[name]) if name in EXTRAS else error

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 Array = NDArray[np.float64]
 
-ROUND_OFF = 1e-9  # of the largest element of an inertia tensor
+ROUND_OFF = 1e-9  # relative to the largest element of an inertia tensor
 INERTIAL_PARAMETER_NAMES = ('Ixx', 'Ixy', 'Ixz', 'Iyy', 'Iyz', 'Izz', 'm', 'mx', 'my', 'mz')
 
 
@@ -39,8 +39,8 @@ def inertia_tensor(components: Any) -> Any:
     Parameters
     ----------
     components : array-like, shape (6 or more,)
-        Numbers or symbols; whatever comes after the sixth is ignored, so that the 10 inertial
-        parameters of a body may be given.
+        Numbers or symbols. Entries after the sixth are ignored, so that all 10 inertial parameters
+        of a body may be given.
     """
     xx, xy, xz, yy, yz, zz = components[:6]
     return np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
@@ -57,7 +57,7 @@ def point_inertia(position: Array) -> Array:
 
 
 def skew(vector: Any) -> Any:
-    """Return S(a), shape (3, 3), with ``S(a) @ b = a x b``; of numbers or symbols."""
+    """Return S(a), shape (3, 3), with ``S(a) @ b = a x b``, for numbers or symbols."""
     x, y, z = vector
     return np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
 
@@ -79,7 +79,7 @@ def axis_rotation(axis: Array, angle: Any) -> Any:
 
 
 def is_inertia(tensor: Array) -> bool:
-    """Whether a body can have this inertia tensor about its centre of mass."""
+    """Return whether a body can have this inertia tensor about its centre of mass."""
     if not np.isfinite(tensor).all():
         return False
     tolerance = ROUND_OFF * float(np.abs(tensor).max())
@@ -129,7 +129,7 @@ def transform_inertial(parameters: Array, rotation: Array, translation: Array) -
 
 
 def rotation_from_rpy(rpy: ArrayLike) -> Array:
-    """Rotation matrix Rz(yaw) Ry(pitch) Rx(roll), URDF's convention.
+    """Return the rotation matrix Rz(yaw) Ry(pitch) Rx(roll), the convention of URDF.
 
     Parameters
     ----------

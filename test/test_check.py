@@ -92,7 +92,7 @@ FAULTS = {
                              joint('k', 'revolute', 'b', 'c')), 'joint k', 'moves no inertia'),
 }
 WARNINGS = {
-    'weightless': (FAULTS['massless joint'][0], 'link c', 'weightless'),
+    'weightless': (FAULTS['massless joint'][0], 'link c', 'mass is taken as zero'),
     'point': (planar_2r().replace('ixx="0.01" ixy="0.0" ixz="0.0" iyy="0.03" iyz="0.0" izz="0.03"',
                                   'ixx="0" ixy="0" ixz="0" iyy="0" iyz="0" izz="0"'),
               'link lower', 'a point'),
@@ -100,7 +100,7 @@ WARNINGS = {
     'far': (planar_2r(l2=25.0), 'link lower', '25.00 m from its frame'),
     'weak': (robot(link('a', 1.0), link('b', 10.0, (1, 0, 0), (1, 0, 0, 1, 0, 1)),
                    joint('j', 'revolute', 'a', 'b', axis=(0, 1, 0)).replace(
-                       'effort="100"', 'effort="50"')), 'joint j', 'cannot hold itself up'),
+                       'effort="100"', 'effort="50"')), 'joint j', 'cannot hold its load'),
     'no effort limit': (planar_2r().replace('effort="100"', ''), 'joint j1', 'no effort limit'),
     'swapped limits': (planar_2r().replace('lower="-3"', 'lower="4"', 1), 'j1',
                        'above the upper'),
@@ -142,7 +142,7 @@ def test_the_geometry_is_held_against_the_inertial():
     assert said_of(box.format(0.3)) == ''
     away = box.format(0.2).replace('<geometry>', '<origin xyz="1 0 0"/><geometry>')
     assert 'outside its geometry' in said_of(away)
-    assert 'more room' in said_of(box.format(0.2).replace('collision', 'visual'), mass=0.01)
+    assert 'too large for' in said_of(box.format(0.2).replace('collision', 'visual'), mass=0.01)
     assert said_of('<collision><geometry><mesh filename="none.stl"/></geometry></collision>') == ''
 
 

@@ -124,7 +124,7 @@ def test_verdicts_follow_the_errors():
              for e in (0.01, 0.05, 0.079, 0.09, 0.3, 0.49, 0.6, 1.5)]
     assert ranks == sorted(ranks) and ranks[0] == 0 and ranks[-1] == 2
     small = Errors({'a': 0.01}, 0.01, 0.01, 0.5, 0.5)
-    assert judge(small, Evidence(7e15, 'm:a and m:b can hardly be told apart', (), *box), 1.0) \
+    assert judge(small, Evidence(7e15, 'm:a and m:b can hardly be distinguished', (), *box), 1.0) \
         [0] == 'bad'
     verdict, reasons = judge(small, Evidence(30.0, '', ('too heavy',), *box), 1.0)
     assert verdict == 'doubtful' and reasons[0] == 'implausible: too heavy'
@@ -220,5 +220,5 @@ def test_results_that_are_no_robot_like_the_described_one_are_not_applicable(tru
     assert validations['right'].applicable and not validations['right'].implausible
     units = validations['units']
     assert units.total < 0.05 and not units.applicable and units.verdict != 'good'
-    assert any('torque of gravity' in reason for reason in units.implausible)
+    assert any('gravity torque' in reason for reason in units.implausible)
     assert not validations['positions'].applicable and validations['positions'].implausible

@@ -142,9 +142,9 @@ def test_both_ways_give_the_same(way, rng):
 
 
 @pytest.mark.parametrize(('name', 'value', 'problem'), [
-    ('DATA', 32, 'arrays keep type, data'), ('NDIM', 28, 'arrays keep type, data'),
-    ('DESCRIPTOR', 48, 'arrays keep type, data'), ('SHAPE', 40, 'arrays keep their shape'),
-    ('FLAGS', 24, 'arrays keep their flags'), ('TUPLE_ITEMS', 16, 'tuples'),
+    ('DATA', 32, 'arrays store type, data'), ('NDIM', 28, 'arrays store type, data'),
+    ('DESCRIPTOR', 48, 'arrays store type, data'), ('SHAPE', 40, 'arrays store their shape'),
+    ('FLAGS', 24, 'arrays store their flags'), ('TUPLE_ITEMS', 16, 'tuples'),
     ('BYTES_CONTENT', 16, 'bytes'), ('ARRAY_SIZE', 4096, 'smaller'),
     ('PYARRAY_NEW', 10_000, 'missing')])
 def test_another_layout_of_objects_is_noticed(monkeypatch, name, value, problem):
@@ -260,7 +260,7 @@ with compiler._without_machine_scheduler():
     changed = compiler._probe() != before
 print(changed, compiler._probe() == before)
 '''
-    fixed = llvm_version() < compiler.OPTIONS_AGAIN
+    fixed = llvm_version() < compiler.REPEATABLE_OPTIONS
     for found in ('on', 'off'):
         done = subprocess.run([sys.executable, '-c', script, found], capture_output=True,
                               text=True, check=True)

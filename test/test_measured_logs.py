@@ -118,7 +118,7 @@ def test_kinova_is_said_to_excite_badly():
     first, last = log.split(2 / 3)
     result = rd.identify(model, first)
     said = ' '.join(result.notes)
-    assert result.base_.count >= 69 and 'can hardly be told apart' in said
+    assert result.base_.count >= 69 and 'can hardly be distinguished' in said
     assert rd.validate(result, last).verdict == 'bad'
 
 
@@ -128,7 +128,7 @@ def test_tiago_is_said_to_excite_badly():
     relative = result.uncertainty_.deviation / np.abs(result.estimate_.values)
     assert np.median(relative) > 0.2 and (relative > 1).sum() > 20
     said = ' '.join(result.notes)
-    assert 'excites the robot badly' in said and 'can hardly be told apart' in said
+    assert 'excites the robot poorly' in said and 'can hardly be distinguished' in said
     validation = rd.validate(result, log.part(2 / 3, 1))
     assert validation.verdict == 'doubtful' and 'arm_7_joint' in ' '.join(validation.reasons)
 

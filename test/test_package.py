@@ -60,9 +60,9 @@ except rd.RobodynError as error:
     assert done.stdout.splitlines() == [
         '[ 0.    16.58   2.811]',
         "the Python package 'scipy' is missing; install it with `pip install 'scipy'`, or with "
-        "all that belongs to it: `pip install 'robodyn_ros[identify]'`",
+        "install the whole extra: `pip install 'robodyn_ros[identify]'`",
         "the Python package 'mujoco' is missing; install it with `pip install 'mujoco'`, or with "
-        "all that belongs to it: `pip install 'robodyn_ros[sim]'`"]
+        "install the whole extra: `pip install 'robodyn_ros[sim]'`"]
 
 
 @pytest.mark.parametrize('command, code', [

@@ -57,7 +57,7 @@ def harm(folder: Path, port: int) -> dict[str, str]:
     }
 
 
-def test_a_confined_xacro_harms_nothing(tmp_path):
+def test_a_sandboxed_xacro_cannot_do_harm(tmp_path):
     (tmp_path / 'kept').write_text('kept')
     received = []
     before = signal.signal(signal.SIGUSR1, lambda *_: received.append(1))
@@ -103,7 +103,7 @@ def test_limits_of_an_expansion(tmp_path, monkeypatch):
         rd.load_model(fifo)
 
 
-def test_where_it_cannot_be_confined_it_is_refused(tmp_path, monkeypatch, capsys):
+def test_xacro_is_rejected_where_there_is_no_sandbox(tmp_path, monkeypatch, capsys):
     child = tmp_path / 'child.py'
     child.write_text(Path(xacro_process._CHILD).read_text().replace(
         "machine = _MACHINES.get(platform.machine())", 'machine = None'))
@@ -111,7 +111,7 @@ def test_where_it_cannot_be_confined_it_is_refused(tmp_path, monkeypatch, capsys
         Path(xacro_process._CHILD).with_name('packages.py').read_text())
     monkeypatch.setattr(xacro_process, '_CHILD', child)
     path = xacro(tmp_path, '1')
-    with pytest.raises(rd.DescriptionError, match='no way to confine.*trust'):
+    with pytest.raises(rd.DescriptionError, match='offers no sandbox.*trust'):
         rd.load_model(path)
     assert main(['check', str(path)]) == 2 and '--trust' in capsys.readouterr().err
     assert main(['check', str(path), '--trust']) in (0, 1)

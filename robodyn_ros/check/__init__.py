@@ -1,4 +1,4 @@
-"""Checks a robot description for faults that make its dynamics wrong or doubtful."""
+"""Checks a robot description for errors that make its dynamics wrong or doubtful."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ __all__ = ['CheckReport', 'Issue', 'check_model', 'check_robot', 'mesh_folders']
 def check_robot(source: str | Path, *, motors: str | Path | None = None,
                 xacro_arguments: Mapping[str, str] | None = None,
                 trust_xacro: bool = False) -> CheckReport:
-    """Check a robot description, with its meshes where they are found.
+    """Check a robot description, including the meshes that can be found.
 
     Parameters
     ----------
     source, motors, xacro_arguments, trust_xacro
-        As `load_model` takes them.
+        As in `load_model`.
 
     Raises
     ------
@@ -46,11 +46,11 @@ def check_model(model: Model, *, dynamics: Dynamics | None = None,
     model : Model
         The robot.
     dynamics : Dynamics, optional
-        Its dynamics, if they have been made already.
+        Its dynamics, if they exist already.
     folders : tuple of Path, optional
-        Where meshes are looked for; without folders, no file is opened.
+        Folders that are searched for meshes; without folders, no file is opened.
     thorough : bool
-        Also search for the bounds of the mass matrix, and measure the reach.
+        Whether to search for the bounds of the mass matrix, and to compute the reach.
     """
     issues: list[Issue] = []
     description = model.description
@@ -70,15 +70,15 @@ def check_model(model: Model, *, dynamics: Dynamics | None = None,
 
 
 def _harmless(finding: Finding) -> bool:
-    """Whether ignoring a value changes nothing that matters."""
+    """Return whether it is harmless to ignore a value."""
     if finding.reason.startswith('overridden'):
         return True
-    # exporters write a ratio of 1 for wheels, sensors and other joints that a model leaves out
+    # exporters write a ratio of 1 for joints that are not in the model, such as those of wheels
     return finding.quantity == 'gear_ratio' and finding.value == 1.0
 
 
 def mesh_folders(source: str | Path) -> tuple[Path, ...]:
-    """Return the folders in which the meshes of a description are looked for: that of its file."""
+    """Return the folders that are searched for the meshes of a description: that of its file."""
     if is_text(source):
         return ()
     return (Path(source).expanduser().resolve().parent,)

@@ -1,4 +1,4 @@
-"""Checks a joint: whether it can hold itself up, what it moves, and what its motor adds."""
+"""Checks a joint: its range, its effort limit against gravity, and the inertia that it moves."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from robodyn_ros.description.robot import Joint
 from robodyn_ros.model import Model
 from robodyn_ros.numerics import safe_divide
 
-NO_INERTIA = 1e-9  # kg m^2 or kg: a cube of 5 mm and 1 g has 4e-9 kg m^2
+NO_INERTIA = 1e-9  # kg m^2 or kg; for comparison, a cube of 5 mm and 1 g has 4e-9 kg m^2
 
 
 def check_joint(joint: Joint, model: Model, loads: dict[str, Load],
                 issues: list[Issue]) -> dict[str, Any]:
-    """Return the facts of a joint, and add the issues found.
+    """Return the facts of a joint, and append issues to a list.
 
     Parameters
     ----------
     joint : Joint
-        A joint that moves.
+        A moving joint.
     model : Model
         The robot.
     loads : dict of str to Load
-        What each joint carries.
+        The load of each joint.
     issues : list of Issue
-        Issues are added here.
+        Receives the issues.
     """
     where = f'joint {joint.name}'
     slides = joint.type == 'prismatic'
@@ -56,7 +56,7 @@ def check_joint(joint: Joint, model: Model, loads: dict[str, Load],
     if load.gravity > joint.effort:
         issues.append(Issue('warning', where, f'gravity needs up to {load.gravity:.3g} {unit} '
                             f'within its range, but its effort limit is {joint.effort:g} {unit}: '
-                            'it cannot hold itself up everywhere'))
+                            'it cannot hold its load in every pose'))
     if not np.isfinite(joint.effort):
         issues.append(Issue('warning', where, 'it has no effort limit, so its torque is not '
                             'limited'))

@@ -1,4 +1,4 @@
-"""Checks a link: its inertial by itself, and against its geometry."""
+"""Checks a link: whether its inertial is consistent, and whether it fits the geometry."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from robodyn_ros.errors import DescriptionError
 from robodyn_ros.model import Model
 from robodyn_ros.spatial import Inertial
 
-LIGHTEST = 50.0  # kg/m^3: half of a light foam core; hollow arms have several hundred
-HEAVIEST = 12000.0  # kg/m^3: lead has 11340
-NEGLIGIBLE = 1e-3  # kg: lighter links are mostly placeholders, their geometry is not checked
-FARTHEST_OUTSIDE = 0.5  # of the geometry's size: how far outside a centre of mass may lie
-PLACEHOLDER = 5e-3  # m: no collision shape that is meant is smaller in all directions
-PLACEHOLDER_RATIO = 0.25  # of the visual geometry's size: nor so much smaller than what is seen
-LARGEST_GYRATION = 2.0  # m: radius of gyration of a link; wrong units give 30 and more
-LONGEST_ARM = 2.0  # m: distance of a centre of mass from the link's frame
-INERTIA_MARGIN = 1.5  # how far an inertia may exceed what fits into a bounding box
-TRIANGLE_MARGIN = 1e-3  # of the triangle inequality: descriptions round to a few digits
-ROUND_OFF = 1e-9  # of the largest moment
-SMALLEST_SIZE = 1e-3  # m: moments of a body of 1 mm, by which round-off is measured as well
-LEAST_EXCESS = 1e-12  # kg m^2: a smaller excess over the triangle inequality is round-off
+LIGHTEST = 50.0  # kg/m^3, half of a light foam core; hollow arms have several hundred
+HEAVIEST = 12000.0  # kg/m^3; lead has 11340
+NEGLIGIBLE = 1e-3  # kg; lighter links are mostly placeholders, whose geometry is not checked
+FARTHEST_OUTSIDE = 0.5  # largest distance of a centre of mass from the geometry, over its size
+PLACEHOLDER = 5e-3  # m; a collision geometry that is smaller in all directions is a placeholder
+PLACEHOLDER_RATIO = 0.25  # or one that is smaller than this fraction of the visual geometry
+LARGEST_GYRATION = 2.0  # m, radius of gyration of a link; wrong units give 30 and more
+LONGEST_ARM = 2.0  # m, distance of a centre of mass from the link's frame
+INERTIA_MARGIN = 1.5  # factor by which an inertia may exceed the largest one in the bounding box
+TRIANGLE_MARGIN = 1e-3  # relative, for the triangle inequality of values rounded to a few digits
+ROUND_OFF = 1e-9  # relative to the largest moment
+SMALLEST_SIZE = 1e-3  # m; round-off is at least that of the moments of a body of this size
+LEAST_EXCESS = 1e-12  # kg m^2; a smaller excess over the triangle inequality is round-off
 
 
 def check_link(link: Link, model: Model, joint: Joint | None, folders: tuple[Path, ...] | None,
                issues: list[Issue]) -> dict[str, Any]:
-    """Return the facts of a link, and add the issues found.
+    """Return the facts of a link, and append issues to a list.
 
     Parameters
     ----------
@@ -42,9 +42,9 @@ def check_link(link: Link, model: Model, joint: Joint | None, folders: tuple[Pat
     joint : Joint or None
         The joint whose child it is; None for the root link.
     folders : tuple of Path or None
-        Where meshes are looked for; None: no file is opened.
+        Folders that are searched for meshes; None: no file is opened.
     issues : list of Issue
-        Issues are added here.
+        Receives the issues.
     """
     where = f'link {link.name}'
     facts: dict[str, Any] = {'link': link.name, 'mass_kg': 0.0, 'centre_of_mass_m': None,
@@ -53,8 +53,8 @@ def check_link(link: Link, model: Model, joint: Joint | None, folders: tuple[Pat
     if link.inertial is None:
         moves = joint is not None and joint.type != 'fixed'
         if moves and body >= 0 and model.inertial_parameters[body, 6] == 0:
-            issues.append(Issue('warning', where, 'the link moves and has no <inertial>, so it '
-                                'counts as weightless; valid: <inertial> with <mass> and '
+            issues.append(Issue('warning', where, 'the link moves and has no <inertial>, so its '
+                                'mass is taken as zero; valid: <inertial> with <mass> and '
                                 '<inertia>'))
         return facts
     inertial = link.inertial
@@ -62,7 +62,7 @@ def check_link(link: Link, model: Model, joint: Joint | None, folders: tuple[Pat
     facts |= {'mass_kg': inertial.mass, 'centre_of_mass_m': inertial.com.tolist(),
               'principal_moments_kg_m2': moments}
     found = _check_inertial(inertial)
-    if body < 0:  # fixed to the root: it affects no dynamics, but the file is wrong all the same
+    if body < 0:  # fixed to the root: without effect on the dynamics, but still an error
         issues += [Issue('warning', where, text) for severity, text in found
                    if severity == 'fault']
     else:
@@ -80,17 +80,17 @@ def check_link(link: Link, model: Model, joint: Joint | None, folders: tuple[Pat
 
 
 def _check_inertial(inertial: Inertial) -> list[tuple[str, str]]:
-    """Severity and text of what is wrong with an inertial, whatever the geometry."""
+    """Return severity and text of everything that is wrong with an inertial by itself."""
     found = []
     moments = np.linalg.eigvalsh(inertial.inertia)
     largest = max(float(np.abs(moments).max()), inertial.mass * SMALLEST_SIZE**2)
     moments[np.abs(moments) < ROUND_OFF * largest] = 0.0
     size = float(moments[2])
     if moments[0] < 0:
-        found.append(('fault', f'principal moments {shown(moments)}: one is negative, which no '
-                               'rigid body has'))
+        found.append(('fault', f'principal moments {shown(moments)}: one is negative, which is '
+                               'impossible for a rigid body'))
     elif moments[2] > (moments[0] + moments[1]) * (1 + TRIANGLE_MARGIN) + LEAST_EXCESS:
-        found.append(('fault', f'principal moments {shown(moments)} break the triangle '
+        found.append(('fault', f'principal moments {shown(moments)} violate the triangle '
                                'inequality: each is at most the sum of the other two'))
     elif inertial.mass > 0 and size == 0:
         found.append(('warning', f'a point mass: {inertial.mass:g} kg without inertia'))
@@ -109,9 +109,9 @@ def _check_inertial(inertial: Inertial) -> list[tuple[str, str]]:
 
 def _check_geometry(link: Link, inertial: Inertial, folders: tuple[Path, ...] | None,
                     facts: dict[str, Any]) -> list[str]:
-    """What is implausible of an inertial within the link's geometry."""
+    """Return what is implausible about an inertial, given the geometry of the link."""
     collision = _solid(link.collision, folders, facts)
-    visual = _solid(link.visual, folders, {})  # often in formats that are not read
+    visual = _solid(link.visual, folders, {})  # often in an unsupported format: not reported
     if collision is not None and _is_placeholder(collision, visual):
         facts['geometry'] = 'its collision geometry is a placeholder'
         collision = None
@@ -126,18 +126,18 @@ def _check_geometry(link: Link, inertial: Inertial, folders: tuple[Path, ...] | 
 
 
 def _extent(solid: Solid) -> float:
-    """Diagonal of the bounding box, m."""
+    """Return the diagonal of the bounding box, m."""
     return float(np.linalg.norm(np.ptp(solid.points, axis=0)))
 
 
 def _is_placeholder(collision: Solid, visual: Solid | None) -> bool:
-    """Whether a collision geometry is tiny, or far smaller than the visual geometry."""
+    """Return whether a collision geometry is tiny, or far smaller than the visual geometry."""
     return bool(np.ptp(collision.points, axis=0).max() < PLACEHOLDER) or (
         visual is not None and _extent(collision) < PLACEHOLDER_RATIO * _extent(visual))
 
 
 def _check_bounding_box(inertial: Inertial, solid: Solid) -> list[str]:
-    """What does not fit into the bounding box of the geometry."""
+    """Return what does not fit into the bounding box of the geometry."""
     found = []
     lower, upper = solid.points.min(axis=0), solid.points.max(axis=0)
     size = _extent(solid)
@@ -151,14 +151,14 @@ def _check_bounding_box(inertial: Inertial, solid: Solid) -> list[str]:
     largest = float(np.linalg.eigvalsh(inertial.inertia)[2])
     most = inertial.mass * farthest**2
     if largest > INERTIA_MARGIN * most:
-        found.append(f'its inertia {largest:.3g} kg m^2 needs more room than its geometry has: '
+        found.append(f'its inertia {largest:.3g} kg m^2 is too large for its geometry: '
                      f'{inertial.mass:.4g} kg within {farthest:.3g} m have at most {most:.3g}')
     return found
 
 
 def _solid(shapes: tuple[Shape, ...], folders: tuple[Path, ...] | None,
            facts: dict[str, Any]) -> Solid | None:
-    """The shapes as one solid; None where there are none, or one cannot be read."""
+    """Return the shapes as one solid; None if there are none, or one cannot be read."""
     if not shapes or (folders is None and any(shape.kind == 'mesh' for shape in shapes)):
         return None
     try:

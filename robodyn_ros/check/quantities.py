@@ -37,8 +37,8 @@ class Quantity:
 
 
 ROBOT = {
-    'moving_joints': Quantity('joints that move', '', {'type': 'integer'},
-                              'number of joints that move on their own'),
+    'moving_joints': Quantity('independent joints', '', {'type': 'integer'},
+                              'number of independent joints'),
     'total_mass_kg': Quantity('total mass', 'kg', NUMBER, 'sum of the masses of all links'),
     'reach_m': Quantity('reach', 'm', NUMBER, 'largest distance of a tip from the root frame, '
                         'over random poses'),

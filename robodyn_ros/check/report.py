@@ -11,12 +11,12 @@ import numpy as np
 
 from robodyn_ros.check.quantities import JOINT, LINK, ROBOT, SCHEMA_VERSION, Quantity
 
-WIDTH = 80  # of a classic terminal
+WIDTH = 80  # columns of a standard terminal
 
 
 @dataclass(frozen=True)
 class Issue:
-    """One thing that makes the dynamics wrong or doubtful.
+    """A problem that makes the dynamics wrong or doubtful.
 
     Attributes
     ----------
@@ -25,7 +25,7 @@ class Issue:
     where : str
         Link or joint.
     text : str
-        What was found, with numbers and with what would be right.
+        Description of the problem, with numbers, and what would be valid.
     """
 
     severity: str
@@ -64,16 +64,16 @@ class CheckReport:
 
     @property
     def exit_code(self) -> int:
-        """1 where the description is faulty, else 0."""
+        """1 if the description is faulty, else 0."""
         return int(self.verdict == 'faulty')
 
     def to_json(self) -> str:
-        """The report as JSON, see `json_schema`; infinite and unknown numbers are null."""
+        """Return the report as JSON, see `json_schema`; infinite and unknown numbers are null."""
         values = {'schema_version': SCHEMA_VERSION, 'name': self.name, 'verdict': self.verdict}
         return json.dumps(_plain({**values, **asdict(self)}), indent=2)
 
     def to_text(self) -> str:
-        """The report for a terminal."""
+        """Return the report as text for a terminal."""
         lines = [f'{self.name}: {self.verdict}', '']
         issues = [textwrap.fill(f'{issue.severity.upper():7} {issue.where}: {issue.text}', WIDTH,
                                 initial_indent='  ', subsequent_indent=' ' * 10)
@@ -95,7 +95,7 @@ def _labelled(quantity: Quantity) -> str:
 
 
 def _table(rows: list[dict[str, Any]], quantities: dict[str, Quantity]) -> str:
-    """Lines of a table with units; columns that do not fit go into another block below."""
+    """Return a table with units; columns that do not fit go into another block below."""
     if not rows:
         return ''
     there = {key for row in rows for key in row}
@@ -115,7 +115,7 @@ def _table(rows: list[dict[str, Any]], quantities: dict[str, Quantity]) -> str:
 
 
 def shown(value: Any) -> str:
-    """Return a value as the report writes it."""
+    """Return a value as text for the report."""
     if value is None:
         return '-'
     if isinstance(value, float):

@@ -1,4 +1,4 @@
-"""Checks the robot as a whole, over random poses within its joint limits."""
+"""Checks the dynamics of a robot in random poses within its joint limits."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from robodyn_ros.model import Model
 from robodyn_ros.numerics import safe_divide
 from robodyn_ros.spatial import Array
 
-# The largest gravity torque of 2000 poses is within 3 % of that of 40 000 for Panda and UR10, and
+# The largest gravity torque in 2000 poses is within 3 % of that in 40 000 for Panda and UR10, and
 # within 11 % for each of the 48 joints of a TIAGo.
 POSES = 2000
 EIGENVALUE_POSES = 200  # poses for the median condition, and for the eigenvalues of a quick check
 REACH_POSES = 200
-TIPS = 12  # most tips whose reach is measured: of a hand, fingers differ by centimetres
-ROTOR_DOMINATES = 0.5  # fraction of the inertia about a joint that its rotor has
+TIPS = 12  # maximum number of tips for the reach; the fingers of a hand differ by centimetres
+ROTOR_DOMINATES = 0.5  # fraction of the inertia about a joint above which its rotor dominates
 
 
 @dataclass(frozen=True)
@@ -35,16 +35,16 @@ class Load:
 
 def sample_dynamics(model: Model, dynamics: Dynamics, thorough: bool, issues: list[Issue],
                     ) -> tuple[dict[str, Any], dict[str, Load]]:
-    """Return the facts of the whole robot and the load of each joint, and add the issues found.
+    """Return facts of the whole robot and the load of each joint, and append issues to a list.
 
     Parameters
     ----------
     model, dynamics : Model, Dynamics
         The robot.
     thorough : bool
-        Search for the bounds of the mass matrix, and measure the reach.
+        Whether to search for the bounds of the mass matrix, and to compute the reach.
     issues : list of Issue
-        Issues are added here.
+        Receives the issues.
     """
     rng = np.random.default_rng(0)
     q = model.joints.sample_poses(rng, POSES)
@@ -75,10 +75,9 @@ def sample_dynamics(model: Model, dynamics: Dynamics, thorough: bool, issues: li
 
 
 def _reach(model: Model, poses: Array) -> float:
-    """The largest distance of a tip from the root's origin, m.
+    """Return the largest distance of a tip from the root's origin, m.
 
-    The poses are few, so that it costs less to place the bodies here than to compile a kernel for
-    each tip.
+    For so few poses, computing the body poses here is faster than compiling a kernel for each tip.
     """
     parents = {joint.parent for joint in model.description.joints}
     tips = [frame for link, frame in model.link_frames.items()

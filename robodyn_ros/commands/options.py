@@ -17,7 +17,7 @@ def add_robot(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('xacro', nargs='*', metavar='name:=value',
                         help='arguments of a xacro file')
     parser.add_argument('--trust', action='store_true', help='xacro files can run code: do not '
-                        'confine the expansion of this one')
+                        'expand this one in a sandbox')
     add_motors(parser)
 
 

@@ -1,4 +1,4 @@
-"""What commands a robot: control laws, references and their supervision; knows no ROS."""
+"""Control laws, reference trajectories and their supervision; independent of ROS."""
 
 from robodyn_ros.control.controller import Controller
 from robodyn_ros.control.laws import (

@@ -1,4 +1,4 @@
-"""How commands end: from the last torque to one that holds the robot, then to zero."""
+"""`AgreedEnd`: how commands end, from the last torque to a holding torque and then to zero."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ STEEPEST = 1.5  # slope of `smooth_step` in its middle
 
 
 def smooth_step(s: float) -> float:
-    """Return ``s^2 (3 - 2 s)`` with s limited to 0 to 1: a step without a kink at its ends."""
+    """Return ``s^2 (3 - 2 s)`` with s limited to 0 to 1: a step with zero slope at its ends."""
     s = min(max(s, 0.0), 1.0)
     return s * s * (3 - 2 * s)
 
 
 @dataclass(frozen=True, eq=False)
 class AgreedEnd:
-    """What is commanded when nothing else is: hold, then zero.
+    """The torque that is commanded after regular commands end: first hold, then zero.
 
     Attributes
     ----------
     last : ndarray, shape (n,)
         Last commanded torque, N m or N.
     hold : ndarray, shape (n,)
-        Torque that holds the robot against gravity where it was last, N m or N; zero in the open
+        Torque that holds the robot against gravity in its last pose, N m or N; zero in the open
         loop.
     zero_after : float
-        When the torque begins to go to zero, s.
+        Time after the last command at which the torque begins to fall to zero, s.
     ramp : float
-        Duration of each of the two transitions, s; longer where ``rate_limit`` needs it.
+        Duration of each of the two transitions, s; longer if ``rate_limit`` requires it.
     rate_limit : ndarray, shape (n,)
         Largest change of torque, N m/s or N/s; inf: none.
     """
@@ -56,7 +56,7 @@ class AgreedEnd:
         return elapsed >= sum(self._times()[1:])
 
     def _times(self) -> tuple[float, float, float]:
-        """Duration of the first transition, when the second begins, and its duration, s."""
+        """Return duration of the first transition, start of the second, and its duration, s."""
         first = max(self.ramp, self._shortest(self.hold - self.last))
         return first, max(self.zero_after, first), max(self.ramp, self._shortest(self.hold))
 

@@ -1,8 +1,8 @@
-"""`CommandWatchdog`: what follows when a controller freezes or dies; runs in a process of its own.
+"""`CommandWatchdog`: ends the commands of a controller that froze or died; runs as a process.
 
-The controller tells in shared memory that it is alive (`Pulse`). When it does not do so for some
-time, the watchdog commands the agreed end in its place: hold, then zero. It ends when the
-controller is alive again, and the controller then goes on from the torque that was commanded last.
+The controller sends signs of life through shared memory (`Pulse`). If they stop for some time, the
+watchdog commands the agreed end in its place: hold, then zero. It stops when the controller is
+alive again, and the controller then continues from the last commanded torque.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from robodyn_ros.control.player import Law
 from robodyn_ros.spatial import Array
 
 MOST_JOINTS = 128
-_HEAD = struct.Struct('<QdQQQ')  # beats, time of the last, armed, takeovers, last stamp
+_HEAD = struct.Struct('<QdQQQ')  # beats, time of the last beat, armed, takeovers, last stamp
 _VECTOR = 8 * MOST_JOINTS
 SIZE = _HEAD.size + 3 * _VECTOR
 
@@ -28,8 +28,8 @@ SIZE = _HEAD.size + 3 * _VECTOR
 class Pulse:
     """Memory that a controller and its watchdog share.
 
-    Both write different fields, each with one copy of eight bytes or one vector; a vector that is
-    read while it is written is a mixture of two torques a cycle apart.
+    Each field is written by only one of the two, in one copy of eight bytes or of one vector. A
+    vector that is read while it is written mixes the torques of two successive cycles.
 
     Parameters
     ----------
@@ -47,38 +47,38 @@ class Pulse:
             view[first + k * MOST_JOINTS:first + (k + 1) * MOST_JOINTS] for k in range(3))
 
     def beat(self, now: float, armed: bool) -> None:
-        """Say that the controller is alive, and whether commands must be brought to an end."""
+        """Signal that the controller is alive, and whether the watchdog must act if it fails."""
         self._words[0] += np.uint64(1)
         self._times[1] = now
         self._words[2] = armed
 
     def command(self, torque: Array, stamp: int) -> None:
-        """Say what was commanded last, N m or N, and its stamp, ns."""
+        """Store the last command, N m or N, and its stamp, ns."""
         self._last[:len(torque)] = torque
         self._words[4] = max(stamp, 0)
 
     def holds(self, torque: Array) -> None:
-        """Say what would hold the robot, N m or N."""
+        """Store the torque that would hold the robot, N m or N."""
         self._hold[:len(torque)] = torque
 
     def take_over(self, torque: Array) -> None:
-        """Say what the watchdog commands, N m or N."""
+        """Store what the watchdog commands, N m or N."""
         self._taken[:len(torque)] = torque
         self._words[3] += np.uint64(1)
 
     @property
     def beats(self) -> int:
-        """How often the controller said that it is alive."""
+        """Number of signs of life of the controller."""
         return int(self._words[0])
 
     @property
     def armed(self) -> bool:
-        """Whether commands must be brought to an end."""
+        """Whether the watchdog must act if the controller fails."""
         return bool(self._words[2])
 
     @property
     def last_beat(self) -> float:
-        """When the controller was alive last, s of the monotonic clock."""
+        """Time of the last sign of life, s of the monotonic clock."""
         return float(self._times[1])
 
     @property
@@ -88,11 +88,11 @@ class Pulse:
 
     @property
     def takeovers(self) -> int:
-        """How many torques the watchdog has commanded."""
+        """Number of torques that the watchdog has commanded."""
         return int(self._words[3])
 
     def vectors(self, n: int) -> tuple[Array, Array, Array]:
-        """Return what was commanded last, what holds, and what the watchdog commanded."""
+        """Return the last command, the holding torque, and the last torque of the watchdog."""
         return self._last[:n].copy(), self._hold[:n].copy(), self._taken[:n].copy()
 
 
@@ -105,11 +105,11 @@ class Terms:
     names : tuple of str
         Joints that are commanded.
     order : tuple of int
-        Which of them are commanded as a plain list, in this order.
+        Indices of the joints in the order of the plain list of commands.
     timeout : float
-        s without a sign of life, after which it acts.
+        Time without a sign of life after which the watchdog acts, s.
     zero_after : float
-        s after which the torque goes to zero.
+        Time after which the torque goes to zero, s.
     ramp : float
         Duration of each transition, s.
     rate_limit : tuple of float
@@ -125,18 +125,18 @@ class Terms:
 
     @classmethod
     def of(cls, law: Law, order: Sequence[int], values: Mapping[str, Any], period: float) -> Terms:
-        """Return the terms of a law.
+        """Return the terms for a law.
 
         Parameters
         ----------
         law : Law
-            What the controller acts by.
+            Dynamics, tuning and tolerances of the controller.
         order : sequence of int
-            Indices of the joints in a plain list of commands.
+            Indices of the joints in the order of the plain list of commands.
         values : mapping
-            With ``state_timeout`` and ``ramp``, s.
+            Parameters with ``state_timeout`` and ``ramp``, s.
         period : float
-            s between two signs of life.
+            Time between two signs of life, s.
         """
         joints, tuning = law.dynamics.joints, law.tuning
         limit = np.full(joints.n, np.inf) if tuning is None else tuning.rate_limit
@@ -147,12 +147,12 @@ class Terms:
 
 
 class CommandWatchdog:
-    """Watches the pulse of a controller and answers with torques while it must act.
+    """Watches the signs of life of a controller, and commands torques in its place if they stop.
 
     Parameters
     ----------
     pulse : Pulse
-        Memory that it shares with the controller.
+        Memory shared with the controller.
     """
 
     def __init__(self, pulse: Pulse):
@@ -164,23 +164,23 @@ class CommandWatchdog:
 
     @property
     def acting(self) -> bool:
-        """Whether it commands in place of the controller."""
+        """Whether the watchdog commands in place of the controller."""
         return self._end is not None
 
     @property
     def done(self) -> bool:
-        """Whether it acts and its torque is zero for good."""
+        """Whether the watchdog acts and its torque has reached zero."""
         return self._zero
 
     def tick(self, terms: Terms | None, dead: bool, now: float) -> tuple[Array, int] | None:
         """Return the torque to command and its stamp (ns), or None.
 
-        It is called some hundred times a second.
+        It must be called some hundred times per second.
 
         Parameters
         ----------
         terms : Terms, optional
-            How to act; None: there is nothing to command yet.
+            How to act; None if there is nothing to command yet.
         dead : bool
             Whether the controller's process is known to be gone.
         now : float

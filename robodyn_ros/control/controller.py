@@ -1,7 +1,8 @@
-"""`Controller`: measured states and references in, torques out.
+"""`Controller`: computes torques from measured states and references.
 
-It has no clock: arrivals are times of the system's monotonic clock (s), stamps and the clock of
-the open loop are whole nanoseconds. It is not thread-safe; its user holds a lock.
+It has no clock of its own. Times of arrival are those of the system's monotonic clock (s); stamps
+and the clock of the open loop are in integer nanoseconds. It is not thread-safe; the caller must
+hold a lock.
 """
 
 from __future__ import annotations
@@ -20,26 +21,26 @@ from robodyn_ros.control.tuning import Tuning
 from robodyn_ros.errors import RobodynError
 from robodyn_ros.spatial import Array
 
-STANDING = 0.5  # s without an advance, after which the clock of the open loop stands still
+STANDING = 0.5  # s without progress after which the clock of the open loop counts as stopped
 
 
 class Controller:
-    """Answers measured states and plays references for the joints of one robot.
+    """Responds to measured states and plays references for the joints of one robot.
 
     In the open loop (a `Law` without tuning) `tick` plays a reference against a clock; without a
-    reference nothing is commanded. In the closed loop every state is answered by a torque of the
-    `Supervisor`, references run against the stamps of the states, and `tick` answers in place of
-    states that are late.
+    reference nothing is commanded. In the closed loop the `Supervisor` responds to every state
+    with a torque, references run on the stamps of the states, and `tick` responds if states are
+    late.
 
-    When the law changes from closed to open, or the robot is replaced, commands end as `AgreedEnd`
-    says; `ending` is true until then.
+    When the law changes from closed to open loop, or the robot is replaced, commands end as
+    described by `AgreedEnd`; `ending` is true meanwhile.
 
     Parameters
     ----------
     law : Law
-        What it acts by.
+        Dynamics, tuning and tolerances.
     warn : callable
-        Called as ``warn(kind, text)`` with what the user should know; the kind is for counting.
+        Called as ``warn(kind, text)`` with warnings for the user; the kind is used for counting.
     on_phase : callable
         Called as ``on_phase(before, after)`` when the supervisor changes its phase.
     """
@@ -53,9 +54,9 @@ class Controller:
         self._supervisor = Supervisor(on_phase)
         self._guard, self._ages = StateGuard(law.dynamics.joints), StampAge()
         self._last: Answer | None = None
-        self._end: tuple[AgreedEnd, float, int] | None = None  # with its begin, s and ns
+        self._end: tuple[AgreedEnd, float, int] | None = None  # with its start in s and in ns
         self._pose: Array | None = None  # of all joints, in the open loop
-        self._clock, self._advanced = 0, 0.0  # of the open loop: ns, and when it last advanced
+        self._clock, self._advanced = 0, 0.0  # open-loop clock, ns, and time of its last progress
 
     @property
     def phase(self) -> str:
@@ -69,18 +70,18 @@ class Controller:
 
     @property
     def armed(self) -> bool:
-        """Whether something must bring commands to their end if this stops."""
+        """Whether the watchdog must end the commands if this controller fails."""
         return self.ending or (self.commanding and (
             self.player.playing is not None if self.law.tuning is None
             else self.phase not in (WAITING, ZERO)))
 
     @property
     def commanding(self) -> bool:
-        """Whether a torque other than zero was commanded last."""
+        """Whether the last commanded torque is not zero."""
         return self._last is not None and bool(self._last.torque.any())
 
     def use(self, law: Law, now: float) -> None:
-        """Act by another law from now on; the joints are the same.
+        """Use another law from now on, with the same joints.
 
         Parameters
         ----------
@@ -96,7 +97,7 @@ class Controller:
         self.law = law
 
     def end(self, now: float, why: str) -> None:
-        """Bring what is commanded to its end: hold, then zero."""
+        """Bring the commands to their end: hold, then zero."""
         self.player.drop(why)
         last, tuning = self._last, self.law.tuning
         if self.ending or last is None or not last.torque.any():
@@ -115,7 +116,7 @@ class Controller:
         self.state = None
 
     def holding_torque(self) -> Array:
-        """Return what holds the robot where it was last; zero where that is not known or safe."""
+        """Return the torque that holds the last pose; zero if that is unknown or not safe."""
         zero = np.zeros(self.law.dynamics.joints.n)
         if self.state is None or self.law.tuning is None or self.phase in (WAITING, ZERO):
             return zero
@@ -129,34 +130,34 @@ class Controller:
         return torque if np.isfinite(torque).all() else zero
 
     def last_torque(self) -> Array:
-        """Return what was commanded last, shape (n,), N m or N."""
+        """Return the last commanded torque, shape (n,), N m or N."""
         return self._last.torque if self._last is not None else np.zeros(
             self.law.dynamics.joints.n)
 
     def taken_over(self, torque: Array) -> None:
-        """Go on after something else has commanded in its place, with this torque last."""
+        """Continue after the watchdog has commanded, with its last torque, N m or N."""
         self.player.drop('commands were late, and the watchdog took over')
         self._supervisor.go_on_from(torque)
         self._last = Answer(torque, self._last.stamp if self._last is not None else 0)
 
     def forget(self) -> None:
-        """Begin as if nothing had been measured or commanded."""
+        """Reset the controller, as if nothing had been measured or commanded."""
         self.player.playing = self.state = self._last = self._end = None
         self._supervisor.forget()
 
     def check(self, reference: Reference, stamp: int, now: float,
               clock: int) -> tuple[Playing, Array]:
-        """Check whether a reference can be played; `play` begins to.
+        """Check whether a reference can be played; `play` then starts it.
 
-        It changes nothing and may take some milliseconds: it needs no lock.
+        This does not change the controller, needs no lock, and may take some milliseconds.
 
         Parameters
         ----------
         reference : Reference
             The motion.
         stamp : int
-            When it begins, ns: on the clock of the states, in the open loop on the given clock; 0:
-            now.
+            Start time, ns, on the clock of the states or, in the open loop, on the given clock;
+            0: now.
         now : float
             Monotonic time, s.
         clock : int
@@ -165,14 +166,15 @@ class Controller:
         Returns
         -------
         playing : Playing
-            For `play`.
+            The argument of `play`.
         tau : ndarray, shape (k, n)
             Torques at the points, N m or N, within the effort limits.
 
         Raises
         ------
         ReferenceRefused
-            It is over, far from the robot, or beyond its limits; or states are missing.
+            The reference has ended, is far from the robot or beyond its limits, or states are
+            missing.
         """
         law, state = self.law, self.state
         if law.tuning is None:
@@ -190,7 +192,7 @@ class Controller:
         return playing, tau
 
     def play(self, playing: Playing, now: float, clock: int) -> None:
-        """Play a reference that was checked; it replaces the one that is played."""
+        """Play a reference that was checked; it replaces the current one."""
         if self.law.tuning is not None and self.state is not None:
             clock = self.state.stamp + int((now - self.state.arrived) * 1e9)
         self.player.play(playing, clock)
@@ -202,7 +204,7 @@ class Controller:
     # time -----------------------------------------------------------------------------------
 
     def tick(self, now: float, clock: int) -> Answer | None:
-        """Answer the passing of time.
+        """Return the command that is due at a time, or None.
 
         Parameters
         ----------
@@ -233,7 +235,7 @@ class Controller:
         return self._answer(torque, stamp + int(elapsed * 1e9))
 
     def _play(self, law: Law, now: float, clock: int) -> Answer | None:
-        """Answer in the open loop."""
+        """Return the command in the open loop."""
         before, self._clock = self._clock, clock
         if clock != before:
             self._advanced = now
@@ -268,7 +270,7 @@ class Controller:
         return self._answer(tau, clock)
 
     def _pause(self, now: float) -> None:
-        """Bring commands to their end, and keep the reference."""
+        """Bring the commands to their end, but keep the reference."""
         playing, self.player.playing = self.player.playing, None
         self.end(now, '')
         self.player.playing, self._last = playing, None
@@ -276,16 +278,16 @@ class Controller:
     # states ---------------------------------------------------------------------------------
 
     def on_state(self, q: Array, qd: Array, stamp: int, now: float) -> Answer | None:
-        """Answer a measured state.
+        """Return the command for a measured state, or None.
 
         Parameters
         ----------
         q, qd : ndarray, shape (n,)
             Measured positions and velocities.
         stamp : int
-            Its stamp, ns.
+            Stamp of the state, ns.
         now : float
-            When it arrived, monotonic time, s.
+            Time of its arrival on the monotonic clock, s.
         """
         law = self.law
         if law.tuning is None:
@@ -301,7 +303,7 @@ class Controller:
         if implausible is not None:
             self._warn(implausible.kind, f'joint_states: {implausible.text}: ignored')
             return None
-        if self._end is not None:  # what an earlier law left
+        if self._end is not None:  # commands of the previous law are still ending
             self._end = None
             if self._last is not None:
                 self._supervisor.go_on_from(self._last.torque)
@@ -312,14 +314,14 @@ class Controller:
         return answer
 
     def on_jump(self) -> None:
-        """Go on after the stamps of the states jumped back."""
+        """Continue after the stamps of the states jumped back."""
         self.player.drop('the stamps of joint_states jumped back')
         self._supervisor.restart()
         self._guard.restart()
         self._ages.restart()
 
     def _control(self, law: Law, tuning: Tuning, state: State, age: float) -> Answer | None:
-        """Answer a state in the closed loop; an age of 0: it is new."""
+        """Return the command for a state in the closed loop; an age of 0 means a new state."""
         now = state.stamp + int(age * 1e9)
         sample = self.player.sample_measured(law, now, state.q, not age)
         playing = self.player.playing

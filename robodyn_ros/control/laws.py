@@ -1,8 +1,8 @@
-"""Control laws: pure functions of dynamics, state and reference; shape (n,) all, N m or N.
+"""Control laws: pure functions that return torques, shape (n,), N m or N.
 
-Kolyubin ch. 3 and 5.1. None of them limits or remembers anything: `saturate` limits torques, and
-the caller keeps the time. ``near`` is a pose of all joints near the state, from which closed loops
-are followed, see `RobotDynamics`.
+See Kolyubin, chapter 3 and section 5.1. The laws do not limit torques (`saturate` does) and have
+no memory. ``near`` is a pose of all joints near the state, from which closed loops are closed, see
+`RobotDynamics`.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from robodyn_ros.dynamics import FlexibleDynamics, RobotDynamics
 from robodyn_ros.errors import ShapeError, ValueRangeError
 from robodyn_ros.spatial import Array
 
-POSES = 256  # in which inertia and gravity are looked at
-STEP = 1e-5  # rad or m, over which gravity is differentiated
-HOLD = 1.2  # times what gravity needs
+POSES = 256  # number of poses in which inertia and gravity are evaluated
+STEP = 1e-5  # rad or m, step of the numerical derivative of gravity
+HOLD = 1.2  # factor on the smallest gain that holds the robot against gravity
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,12 +39,12 @@ class Gains:
 
     @classmethod
     def of(cls, n: int, kp: ArrayLike, kd: ArrayLike) -> Gains:
-        """Make gains of numbers or lists.
+        """Return gains for n joints from single numbers or lists.
 
         Raises
         ------
         ShapeError, ValueRangeError
-            Not n numbers; negative or not finite.
+            A list does not have n numbers, or a number is negative or not finite.
         """
         arrays = []
         for name, values in (('kp', kp), ('kd', kd)):
@@ -59,28 +59,29 @@ class Gains:
 
 
 def automatic_gains(dynamics: RobotDynamics, frequency: float = 10.0) -> Gains:
-    """Gains that hold the arm against gravity anywhere, and are stable at some hundred hertz.
+    """Return gains that hold the arm against gravity in any pose, and are stable at some 100 Hz.
 
-    Gravity pushes an arm that stands upright further from its reference, feed-forward or not:
-    ``kp + dg/dq`` is positive definite in every pose where kp is above the sums of its rows.
+    Gravity pushes an upright arm away from its reference, even with feed-forward. The stiffness
+    ``kp + dg/dq`` is positive definite if each kp exceeds the sum of ``|dg_i/dq_j|`` over j.
 
     Parameters
     ----------
     dynamics : RobotDynamics
-        Of the robot.
+        Dynamics of the robot.
     frequency : float
-        rad/s, of each joint alone where its inertia is least, or more where gravity needs it.
+        Natural frequency of each joint with its smallest inertia, rad/s; it is higher where
+        gravity requires a larger gain.
 
     Returns
     -------
     Gains
-        ``kp = max(frequency^2 m, 1.2 s)``, ``kd = 2 frequency m`` with the least diagonal entries
-        m of M and the largest sums s of ``|dg_i/dq_j|`` over j.
+        ``kp = max(frequency^2 m, 1.2 s)`` and ``kd = 2 frequency m``, with the smallest diagonal
+        elements m of M and the largest sums s of ``|dg_i/dq_j|`` over j.
     """
     q = _poses(dynamics)
     least = np.diagonal(dynamics.mass_matrix(q), axis1=1, axis2=2).min(axis=0)
     steps = STEP * np.eye(dynamics.joints.n)
-    for step in (*steps, *-steps):  # a small step must not lead out of where loops close
+    for step in (*steps, *-steps):  # the loops must close at each step too
         q = q[dynamics.reachable(q + step)]
     sums = np.zeros_like(q)
     for step in steps:
@@ -90,7 +91,7 @@ def automatic_gains(dynamics: RobotDynamics, frequency: float = 10.0) -> Gains:
 
 
 def _poses(dynamics: RobotDynamics) -> Array:
-    """Poses in the joint range, the same ones every time; shape (N, n)."""
+    """Return reachable random poses within the joint limits, shape (N, n); reproducible."""
     joints = dynamics.joints
     q = joints.sample_poses(np.random.default_rng(0), POSES)
     return q[dynamics.reachable(q)]
@@ -98,39 +99,40 @@ def _poses(dynamics: RobotDynamics) -> Array:
 
 def gravity_compensation(dynamics: RobotDynamics, q: Array, qd: Array, damping: Array,
                          near: Array | None = None) -> Array:
-    """``g(q) - damping qd``: the arm stays where it is put, and is led by hand."""
+    """``g(q) - damping qd``: the arm can be guided by hand and stays where it is left."""
     return dynamics.gravity(q, near=near) - damping * qd
 
 
 def pd(q: Array, qd: Array, q_r: Array, qd_r: Array, gains: Gains) -> Array:
-    """``kp (q_r - q) + kd (qd_r - qd)``: no model."""
+    """``kp (q_r - q) + kd (qd_r - qd)``, without a model."""
     return gains.kp * (q_r - q) + gains.kd * (qd_r - qd)
 
 
 def pd_gravity(dynamics: RobotDynamics, q: Array, qd: Array, q_r: Array, qd_r: Array,
                gains: Gains, near: Array | None = None) -> Array:
-    """PD, and gravity at the measured position (Takegaki and Arimoto 1981)."""
+    """PD plus gravity at the measured position (Takegaki and Arimoto 1981)."""
     return dynamics.gravity(q, near=near) + pd(q, qd, q_r, qd_r, gains)
 
 
 def feedforward_pd(dynamics: RobotDynamics, q: Array, qd: Array, q_r: Array, qd_r: Array,
                    qdd_r: Array, gains: Gains, near: Array | None = None) -> Array:
-    """Inverse dynamics of the reference, and PD: the model never sees a measurement."""
+    """Inverse dynamics of the reference, plus PD; measurements do not enter the model."""
     return dynamics.inverse_dynamics(q_r, qd_r, qdd_r, near=near) + pd(q, qd, q_r, qd_r, gains)
 
 
 def feedforward_gravity(dynamics: RobotDynamics, q: Array, qd: Array, q_r: Array, qd_r: Array,
                         qdd_r: Array, gains: Gains, near: Array | None = None) -> Array:
-    """As `feedforward_pd`, with gravity where the arm is instead of where it should be."""
+    """`feedforward_pd` with gravity at the measured instead of the reference position."""
     return (feedforward_pd(dynamics, q, qd, q_r, qd_r, qdd_r, gains, near)
             + dynamics.gravity(q, near=near) - dynamics.gravity(q_r, near=near))
 
 
 def elastic_feedforward_pd(flexible: FlexibleDynamics, theta: Array, theta_d: Array,
                            reference: Sequence[Array], gains: Gains) -> Array:
-    """Feed-forward of an elastic arm, and PD of its motors about where the springs need them.
+    """Feed-forward of an elastic arm, plus PD on the motor positions that the motion requires.
 
-    Measured are the motors (behind their gears); the reference has four derivatives.
+    The measurements are those of the motors, seen from the output side of their gears. The
+    reference has four derivatives.
     """
     need = flexible.inverse_dynamics(*reference)
     return need.torque + pd(theta, theta_d, need.theta, need.theta_d, gains)
@@ -138,9 +140,10 @@ def elastic_feedforward_pd(flexible: FlexibleDynamics, theta: Array, theta_d: Ar
 
 def computed_torque(dynamics: RobotDynamics, q: Array, qd: Array, q_r: Array, qd_r: Array,
                     qdd_r: Array, gains: Gains, near: Array | None = None) -> Array:
-    """``M (qdd_r + kd e' + kp e) + c + g + friction`` at the measured state: the error is linear.
+    """``M (qdd_r + kd e' + kp e) + c + g + friction`` at the measured state.
 
-    Friction is that of the reference's velocity, whose sign no noise turns.
+    The error dynamics are linear. Friction is evaluated at the velocity of the reference, whose
+    sign is free of noise.
     """
     acceleration = qdd_r + gains.kd * (qd_r - qd) + gains.kp * (q_r - q)
     return (dynamics.inverse_dynamics(q, qd, acceleration, near=near)

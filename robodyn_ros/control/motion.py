@@ -12,9 +12,9 @@ RAMP = 2.0  # s from rest to the full motion
 
 
 class SmoothMotion:
-    """Each joint swings about the middle of its range, from rest: ``c + a s(t) sin(w t)``.
+    """A motion ``c + a s(t) sin(w t)`` of each joint about the middle of its range, from rest.
 
-    Amplitude and frequency stay within a third of the range and half of the velocity limit.
+    It covers at most a third of the range, and its velocity is at most half of the limit.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""`Player`: takes references, plays one against a clock, and supervises how it is followed."""
+"""`Player`: accepts references, plays one against a clock, and monitors how it is followed."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from robodyn_ros.dynamics import RobotDynamics
 from robodyn_ros.errors import RobodynError
 from robodyn_ros.spatial import Array
 
-SAME = 1e-3, 1e-2  # rad or m, and per second: within which a reference continues another
+SAME = 1e-3, 1e-2  # rad or m, and per second: tolerance for a reference that continues another
 
 
 class ReferenceRefused(RobodynError):
-    """A reference that is not played; the message says why, and what would be valid.
+    """A reference was rejected; the message says why, and what would be valid.
 
     Attributes
     ----------
     kind : str
-        ``reference_refused`` or ``reference_stale``, for counting.
+        ``reference_refused`` or ``reference_stale``, used for counting.
     """
 
     def __init__(self, text: str, kind: str = 'reference_refused'):
@@ -39,14 +39,14 @@ class ReferenceRefused(RobodynError):
 
 @dataclass(frozen=True, eq=False)
 class Law:
-    """What a controller acts by: replaced as a whole.
+    """Dynamics, tuning and tolerances of a controller; always replaced as a whole.
 
     Attributes
     ----------
     dynamics : RobotDynamics
         The robot's dynamics.
     tuning : Tuning or None
-        How the loop is closed; None: it is open.
+        Settings of the closed loop; None for the open loop.
     tolerances : Tolerances
         When references end, and how far the robot may be from them.
     """
@@ -57,12 +57,12 @@ class Law:
 
     @classmethod
     def of(cls, values: Mapping[str, Any], dynamics: RobotDynamics) -> Law:
-        """Make a law of named values.
+        """Return the law for named values.
 
         Raises
         ------
         RobodynError
-            Names the value at fault.
+            A value is invalid; the message names it.
         """
         return cls(dynamics, tuning_of(values, dynamics),
                    tolerances_of(values, dynamics.joints.n))
@@ -70,20 +70,20 @@ class Law:
 
 @dataclass(frozen=True, eq=False)
 class Playing:
-    """A reference that is played.
+    """A reference that is being played.
 
     Attributes
     ----------
     reference : Reference
         The motion.
     start : int
-        When it begins, ns; 0: with the next state.
+        Start time, ns; 0: at the next state.
     begun : bool
-        Whether it has begun and the robot was near its start.
+        Whether it has started with the robot near its first point.
     judged : bool
-        Whether the robot was near its end in time.
+        Whether the robot has reached its end in time.
     token : object
-        The same for references that continue one another without a change of motion.
+        Shared by references that continue one another without a change of motion.
     """
 
     reference: Reference
@@ -95,8 +95,8 @@ class Playing:
     def lifetime(self, tolerances: Tolerances) -> int:
         """Return how long the reference is played, ns from its start.
 
-        It ends with its last point. One that ends at rest is held for ``hold`` seconds more; a
-        single point (a stream of setpoints) is valid for ``setpoint_timeout`` seconds.
+        It ends with its last point. If it ends at rest, it is held for another ``hold`` seconds. A
+        single point, as in a stream of setpoints, is valid for ``setpoint_timeout`` seconds.
         """
         extra = 0.0
         if len(self.reference.times) == 1:
@@ -117,7 +117,7 @@ class Player:
     Parameters
     ----------
     warn : callable
-        Called as ``warn(kind, text)`` with what the user should know; the kind is for counting.
+        Called as ``warn(kind, text)`` with warnings for the user; the kind is used for counting.
     """
 
     def __init__(self, warn: Callable[[str, str], None]):
@@ -125,23 +125,23 @@ class Player:
         self.playing: Playing | None = None
 
     def drop(self, why: str, kind: str = 'reference_dropped') -> None:
-        """End the playing of the reference, if one is played."""
+        """Stop playing the current reference, if there is one."""
         if self.playing is not None:
             self.playing = None
             self._warn(kind, f'the reference is dropped: {why}')
 
     def play(self, playing: Playing, clock: int) -> None:
-        """Play a reference that was checked; it replaces the one that is played.
+        """Play a reference that was checked; it replaces the current one.
 
-        A long motion may come in overlapping pieces with one stamp, of which each continues the
-        one before: then nothing begins anew.
+        A long motion may come in overlapping pieces that have the same stamp and continue one
+        another; such a piece does not count as a new start.
 
         Parameters
         ----------
         playing : Playing
-            What `check` returned.
+            The result of `check`.
         clock : int
-            Time now, ns, on the clock of its start.
+            Current time, ns, on the clock of the start time.
         """
         before = self.playing
         if before is not None and before.start == playing.start != 0 and clock >= before.start:
@@ -160,21 +160,21 @@ class Player:
         Parameters
         ----------
         law : Law
-            What it is played by.
+            Dynamics, tuning and tolerances.
         reference : Reference
             The motion.
         stamp : int
-            When it begins, ns; 0: now.
+            Start time, ns; 0: now.
         clock : int
-            Time now, ns, on the same clock.
+            Current time, ns, on the same clock.
         q : ndarray, shape (n,), optional
-            Measured positions, rad or m; None in the open loop, where the robot's limits of
-            position and velocity are not checked.
+            Measured positions, rad or m; None in the open loop, where the position and velocity
+            limits of the robot are not checked.
 
         Returns
         -------
         playing : Playing
-            What `playing` is to be set to.
+            The argument of `play`.
         tau : ndarray, shape (k, n)
             Torques at the points, N m or N, within the effort limits.
         saturated : ndarray of bool, shape (n,)
@@ -183,7 +183,7 @@ class Player:
         Raises
         ------
         ReferenceRefused
-            It is over, far from the robot, or beyond its limits.
+            The reference has ended, is far from the robot, or exceeds its limits.
         """
         joints = law.dynamics.joints
         try:
@@ -196,8 +196,8 @@ class Player:
         playing = Playing(reference, start)
         if start and clock > start + playing.lifetime(law.tolerances):
             late = (clock - start) * 1e-9 - reference.duration
-            raise ReferenceRefused(f'it ended {late:.3f} s ago; valid: a stamp of 0 (now) or one '
-                                   'that is not over', 'reference_stale')
+            raise ReferenceRefused(f'it ended {late:.3f} s ago; valid: a stamp of 0 (now), or one '
+                                   'with which it has not ended', 'reference_stale')
         if q is not None:
             try:
                 check_start(reference, max(clock - (start or clock), 0) * 1e-9, q,
@@ -208,33 +208,33 @@ class Player:
         return playing, tau, saturated
 
     def sample(self, law: Law, now: int) -> tuple[Array, Array, Array] | None:
-        """Return q, qd and qdd of the reference at a time (ns); None where there is none."""
+        """Return q, qd and qdd of the reference at a time (ns), None if none is played then."""
         time = self._time(law, now)
         playing = self.playing
         return None if time is None or playing is None else playing.reference.sample(time)
 
     def sample_measured(self, law: Law, now: int, q: Array, new: bool) -> Any:
-        """Return the reference at a time where the robot is measured, or None.
+        """Return the reference at a time, or None, and compare it with the measured positions.
 
-        A reference is dropped where the robot is too far from it: at its begin
+        The reference is dropped if the robot is too far from it: at its start
         (``start_tolerance``), on its way (``path_tolerance``), or at its end
         (``goal_tolerance``).
 
         Parameters
         ----------
         law : Law
-            What it is played by.
+            Dynamics, tuning and tolerances.
         now : int
             The time, ns.
         q : ndarray, shape (n,)
             Measured positions, rad or m.
         new : bool
-            Whether they were measured at that time.
+            Whether the positions were measured at that time.
 
         Returns
         -------
         tuple of ndarray, shape (n,), or None
-            q, qd, qdd; for an elastic arm two derivatives more.
+            q, qd, qdd; for an elastic arm also the next two derivatives.
         """
         if self.playing is not None and not self.playing.start:
             self.playing = replace(self.playing, start=now)
@@ -259,7 +259,7 @@ class Player:
         return (now - playing.start) * 1e-9
 
     def _follows(self, law: Law, time: float, q: Array, wanted: Array) -> bool:
-        """Check the measured positions against the reference; drop it if they are too far off."""
+        """Compare the measured positions with the reference; drop it if they are too far off."""
         playing, tolerances = self.playing, law.tolerances
         if playing is None:
             return False

@@ -1,4 +1,4 @@
-"""A motion to follow: points in time, joined by quintic polynomials."""
+"""`Reference`: a motion to follow, given by points that are joined by quintic polynomials."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from numpy.typing import ArrayLike
 from robodyn_ros.errors import ShapeError, ValueRangeError
 from robodyn_ros.spatial import Array
 
-PEAK_SPEED = 1.875  # peak of a quintic's velocity from rest to rest, relative to the mean
-# Coefficients of a quintic on [0, 1] -> its Bernstein coefficients, between whose smallest and
-# largest the polynomial stays: b_i = sum_j binomial(i, j) / binomial(5, j) c_j
+PEAK_SPEED = 1.875  # peak velocity of a quintic from rest to rest, relative to its mean velocity
+# Coefficients of a quintic on [0, 1] -> its Bernstein coefficients, whose smallest and largest
+# values bound the polynomial: b_i = sum_j binomial(i, j) / binomial(5, j) c_j
 _BERNSTEIN = np.array([
     [1, 0, 0, 0, 0, 0], [1, 1 / 5, 0, 0, 0, 0], [1, 2 / 5, 1 / 10, 0, 0, 0],
     [1, 3 / 5, 3 / 10, 1 / 10, 0, 0], [1, 4 / 5, 6 / 10, 4 / 10, 1 / 5, 0], [1, 1, 1, 1, 1, 1]])
@@ -22,12 +22,12 @@ _BERNSTEIN = np.array([
 # Bernstein coefficients of a quintic -> those of its first and second half (de Casteljau)
 _FIRST_HALF = np.array([[comb(i, j) / 2**i for j in range(6)] for i in range(6)])
 _SECOND_HALF = _FIRST_HALF[::-1, ::-1]
-_HALVINGS = 16  # after which the hull of a piece exceeds the polynomial by 4^-16 of what it did
+_HALVINGS = 16  # each reduces the distance between hull and polynomial to about a quarter
 
 
 @dataclass(frozen=True)
 class Excess:
-    """Where a motion leaves its bounds.
+    """The place at which a motion leaves its bounds.
 
     Attributes
     ----------
@@ -57,7 +57,7 @@ class Reference:
     Raises
     ------
     ShapeError, ValueRangeError
-        Shapes that do not fit, numbers that are not finite, times that do not increase.
+        The shapes do not match, a number is not finite, or the times do not increase.
     """
 
     def __init__(self, times: ArrayLike, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike):
@@ -93,7 +93,8 @@ class Reference:
     def sample(self, time: float) -> tuple[Array, Array, Array]:
         """Return q, qd, qdd at a time, shape (n,) each.
 
-        Before the first point it is the first, after the last the last (s from the start).
+        The time is in s from the start. Before the first point, the first point is returned, and
+        after the last one, the last.
         """
         if time <= self.times[0]:
             return self.q[0], self.qd[0], self.qdd[0]
@@ -105,7 +106,8 @@ class Reference:
     def derivatives(self, time: float) -> tuple[Array, Array, Array, Array, Array]:
         """Return q and its first four derivatives at a time, shape (n,) each.
 
-        Those of the polynomials: the last two are zero beyond the ends, and jump at the points.
+        They are those of the polynomials: the last two are zero beyond the ends and discontinuous
+        at the points.
         """
         if not self.times[0] < time < self.times[-1]:
             zero = np.zeros_like(self.q[0])
@@ -121,12 +123,12 @@ class Reference:
         order : int
             0 for positions, 1 for velocities, 2 for accelerations.
         lower, upper : ndarray, shape (n,)
-            Bounds, in rad or m and their derivatives; infinite where there is none.
+            Bounds in rad or m and their derivatives; infinite where there are none.
 
         Returns
         -------
         Excess or None
-            The extremum that is outside in the first such segment; None if there is none.
+            The extremum outside the bounds in the first such segment; None if there is none.
         """
         points = (self.q, self.qd, self.qdd)[order]
         outside = (points < lower) | (points > upper)
@@ -151,12 +153,12 @@ class Reference:
                       float(values[worst]))
 
     def dense(self, most: int) -> tuple[Array, Array, Array, Array]:
-        """Return times, q, qd and qdd at the points and evenly between them.
+        """Return times, q, qd and qdd at the points and at equal steps between them.
 
         Parameters
         ----------
         most : int
-            About how many samples; at least the points are returned.
+            Approximate number of samples; the points are always returned.
 
         Returns
         -------
@@ -197,10 +199,11 @@ class Reference:
 
 
 def _first_outside(hull: Array, lower: Array, upper: Array) -> tuple[int, int] | None:
-    """Return segment and joint of polynomials that leave their bounds, or None.
+    """Return the segment and joint of the first polynomial that leaves its bounds, or None.
 
-    Pieces whose Bernstein coefficients are within the bounds are inside; the first and the last
-    coefficient are values of the polynomial; what is neither is halved.
+    A polynomial whose Bernstein coefficients are within the bounds is inside. Its first and last
+    coefficients are values of the polynomial; if one is outside, the polynomial is. Otherwise the
+    polynomial is halved.
 
     Parameters
     ----------
@@ -227,7 +230,7 @@ def _first_outside(hull: Array, lower: Array, upper: Array) -> tuple[int, int] |
 
 
 def _quintic(p0: Array, v0: Array, a0: Array, p1: Array, v1: Array, a1: Array) -> Array:
-    """Coefficients, shape (6, segments, n), of the quintics on [0, 1] with these ends."""
+    """Return coefficients, shape (6, segments, n), of quintics on [0, 1] with these ends."""
     c0, c1, c2 = p0, v0, a0 / 2
     position, velocity, acceleration = p1 - c0 - c1 - c2, v1 - c1 - 2 * c2, a1 - 2 * c2
     return np.array([c0, c1, c2,
@@ -242,7 +245,7 @@ def saturate(tau: Array, limit: Array) -> tuple[Array, Array]:
     Parameters
     ----------
     tau, limit : ndarray, shape (..., n), (n,)
-        N m or N; an infinite limit limits nothing.
+        Forces and their limits, N m or N; a limit may be infinite.
 
     Returns
     -------

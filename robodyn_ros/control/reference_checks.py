@@ -1,4 +1,4 @@
-"""Checks that a robot can follow a reference: limits along the whole motion, and its start."""
+"""Checks whether a robot can follow a reference: limits along the whole motion, and its start."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from robodyn_ros.errors import ValueRangeError
 from robodyn_ros.model import Joints
 from robodyn_ros.spatial import Array
 
-SLACK = 1e-6  # rad or m, and per second: rounding of what was planned at a limit
-MOST_SAMPLES = 10_000  # of a motion, at which its torques are computed
-AT_ONCE = 200  # samples in one call: other threads wait for no more than that
+SLACK = 1e-6  # rad or m, and per second: round-off of motions that were planned up to a limit
+MOST_SAMPLES = 10_000  # approximate number of samples at which the torques of a motion are checked
+AT_ONCE = 200  # samples per call, which bounds how long other threads wait
 
 
 def check_limits(reference: Reference, joints: Joints) -> None:
@@ -21,7 +21,7 @@ def check_limits(reference: Reference, joints: Joints) -> None:
     Raises
     ------
     ValueRangeError
-        Names the joint, the time and the limit.
+        A limit is exceeded; the message names the joint, the time and the limit.
     """
     for order, (what, lower, upper) in enumerate((
             ('position', joints.lower, joints.upper),
@@ -43,7 +43,7 @@ def check_start(reference: Reference, time: float, q: Array, tolerance: float,
     reference : Reference
         The motion.
     time : float
-        s from its start.
+        Time from its start, s.
     q : ndarray, shape (n,)
         Measured positions, rad or m.
     tolerance : float
@@ -54,7 +54,7 @@ def check_start(reference: Reference, time: float, q: Array, tolerance: float,
     Raises
     ------
     ValueRangeError
-        A joint is further away.
+        A joint is farther away.
     """
     away = np.abs(reference.sample(time)[0] - q)
     joint = int(np.argmax(away))
@@ -71,7 +71,8 @@ def check_torque(reference: Reference, dynamics: RobotDynamics) -> None:
     Raises
     ------
     ValueRangeError
-        Names the joint, the time and the limit; or the torques are not finite.
+        A limit is exceeded (the message names the joint, the time and the limit), or a torque is
+        not finite.
     """
     limit, names = dynamics.joints.effort_limit, dynamics.joints.joint_names
     times, *motion = reference.dense(MOST_SAMPLES)
@@ -92,7 +93,7 @@ def torques(dynamics: RobotDynamics, q: Array, qd: Array, qdd: Array) -> Array:
     Raises
     ------
     ValueRangeError
-        They are not finite.
+        The forces are not finite.
     """
     tau = dynamics.inverse_dynamics(q, qd, qdd)
     if not np.isfinite(tau).all():

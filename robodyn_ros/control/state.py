@@ -1,4 +1,4 @@
-"""What goes into a controller and what comes out of it."""
+"""`State` and `Answer`: the input and the output of a controller."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ class State:
     q, qd : ndarray, shape (n,)
         Positions and velocities, rad or m, and per second.
     stamp : int
-        Its stamp, ns.
+        Stamp of the state, ns.
     arrived : float
-        When it arrived, s of the monotonic clock.
+        Time of its arrival, s of the monotonic clock.
     """
 
     q: Array
@@ -29,14 +29,14 @@ class State:
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """A command.
+    """A command of a controller.
 
     Attributes
     ----------
     torque : ndarray, shape (n,)
-        N m or N; finite, within the effort limits.
+        Torque, N m or N; finite and within the effort limits.
     stamp : int
-        Its stamp, ns.
+        Stamp of the command, ns.
     """
 
     torque: Array

@@ -1,4 +1,4 @@
-"""Whether a measured state can be believed: how old it is, and whether it is plausible."""
+"""Checks measured states: their age, and whether they are plausible."""
 
 from __future__ import annotations
 
@@ -10,31 +10,30 @@ import numpy as np
 from robodyn_ros.model import Joints
 from robodyn_ros.spatial import Array
 
-# s for which late states are watched before their delay is taken for that of the clocks
-SETTLED = 0.01
-# A queue that is worked off makes its states younger at several times the pace of the clock
-DRAINING = 0.5  # s of age lost in a second, at least
-# What makes a state implausible; generous, since a robot that is a little beyond its limits needs
-# its controller most
-FURTHER = 0.1  # of the joint range, and rad or m, beyond the range
-LARGEST = 1e5  # rad or m, of joints without limits
-FASTER = 3.0  # times the velocity limit
-SLACK = 0.05  # rad or m between positions, or between them and integrated velocities
-MEMORY = 0.2  # s, over which velocities are integrated
-PART = 0.5  # of the way within that time, by which positions and velocities may differ
-GAP = 0.1  # s between states, beyond which velocities are not integrated
+SETTLED = 0.01  # s, time for which states must be late before the new delay counts as normal
+# While a queue of states is processed, their age decreases at several times the rate of the clock.
+DRAINING = 0.5  # s of age per second, the slowest decrease that indicates a queue
+# Bounds of plausible states. They are generous, since a robot that is slightly beyond its limits
+# needs its controller most.
+FURTHER = 0.1  # fraction of the joint range, plus rad or m, by which a position may be outside
+LARGEST = 1e5  # rad or m, bound of positions of joints without limits
+FASTER = 3.0  # factor of the velocity limit
+SLACK = 0.05  # rad or m, tolerance of jumps and of positions against integrated velocities
+MEMORY = 0.2  # s, time over which velocities are integrated
+PART = 0.5  # fraction of the way in that time by which positions and velocities may differ
+GAP = 0.1  # s between states, above which velocities are not integrated
 
 
 @dataclass(frozen=True)
 class Implausible:
-    """Why a state is not used.
+    """The reason why a state is not used.
 
     Attributes
     ----------
     kind : str
         ``implausible_position``, ``implausible_jump`` or ``implausible_velocity``.
     text : str
-        What is wrong, with the joint's name.
+        What is wrong, with the name of the joint.
     """
 
     kind: str
@@ -42,12 +41,12 @@ class Implausible:
 
 
 class StampAge:
-    """How old states are, from their stamps and arrivals; the clock of the stamps is any.
+    """Determines the age of states from their stamps and times of arrival, on any clock.
 
-    The smallest delay seen is that of a fresh state. Where delays become larger and stay so, the
-    clock of the stamps stood still for a while (a simulation was paused) or runs slowly: then the
-    new delay is that of a fresh state. Where they become smaller again quickly, a queue is being
-    worked off, and its states are old.
+    The smallest delay so far is taken as that of a fresh state. If delays become larger and stay
+    large, the clock of the stamps was stopped (a paused simulation) or is slow, and the new delay
+    is taken as that of a fresh state. If they then decrease quickly, a queue is being processed,
+    and its states are old.
     """
 
     def __init__(self) -> None:
@@ -55,16 +54,16 @@ class StampAge:
         self._late: tuple[float, float] | None = None  # arrival and delay of a late state, s
 
     def age(self, stamp: int, arrived: float, limit: float) -> float:
-        """Return the age of a state when it arrived, s.
+        """Return the age of a state on arrival, s.
 
         Parameters
         ----------
         stamp : int
-            Its stamp, ns.
+            Stamp of the state, ns.
         arrived : float
-            When it arrived, s of the monotonic clock.
+            Time of its arrival, s of the monotonic clock.
         limit : float
-            Age that is late, s.
+            Age above which a state is late, s.
         """
         delay = arrived - stamp * 1e-9
         if self._fresh is None or delay < self._fresh:
@@ -84,21 +83,22 @@ class StampAge:
         return age
 
     def restart(self) -> None:
-        """Forget what was seen: the stamps jumped."""
+        """Forget all delays, because the stamps jumped."""
         self._fresh = self._late = None
 
 
 class StateGuard:
-    """Refuses states that the robot cannot be in.
+    """Rejects states that are physically implausible.
 
-    Positions far outside the joint range, jumps that would need several times the velocity limit,
-    and velocities that do not agree with the positions. The longer no state was believed, the
-    further the next may be away: what persists is believed in the end, unless it is out of range.
+    These are positions far outside the joint range, jumps that would require several times the
+    velocity limit, and velocities that contradict the positions. The longer no state has been
+    accepted, the larger the next jump may be, so a state that persists is accepted eventually if
+    it is in range.
 
     Parameters
     ----------
     joints : Joints
-        Their limits and names.
+        Names and limits of the joints.
     """
 
     def __init__(self, joints: Joints):
@@ -116,14 +116,14 @@ class StateGuard:
         self._apart = self._way = np.zeros(len(self._names))
 
     def check(self, q: Array, qd: Array, stamp: int) -> Implausible | None:
-        """Return why a state is not believed; None where it is, and the next is compared to it.
+        """Return why a state is rejected; None if it is accepted, and stored for comparison.
 
         Parameters
         ----------
         q, qd : ndarray, shape (n,)
             Positions and velocities, finite.
         stamp : int
-            Its stamp, ns.
+            Stamp of the state, ns.
         """
         outside = (q < self._lower) | (q > self._upper)
         if outside.any():
@@ -139,7 +139,7 @@ class StateGuard:
             moved = q - before
             jumped = np.abs(moved) > self._fastest * max(elapsed, 0.0) + SLACK
             if jumped.any():
-                return self._refuse('jump', jumped, moved, 'rad or m is further than the joint '
+                return self._refuse('jump', jumped, moved, 'rad or m is farther than the joint '
                                     f'can have moved in {elapsed:.4f} s')
             if 0 < elapsed < GAP:
                 kept = max(1 - elapsed / MEMORY, 0.0)

@@ -1,14 +1,14 @@
-"""`Supervisor`: selects the control law, and what follows when states or references are missing.
+"""`Supervisor`: selects the control law, and acts if states or references are missing.
 
-It has no clock and knows no ROS: it is given the time, the state and the reference, and returns a
-torque. Without a reference it compensates gravity. When the state is late, it holds the torque
-that compensates gravity at the last state; when no state comes for longer, the torque goes to
-zero. When states come back, it begins with gravity compensation again.
+It has no clock of its own and is independent of ROS: given the time, the state and the reference,
+it returns a torque. Without a reference it compensates gravity. If the state is late, it holds the
+torque that compensates gravity at the last state; if the state stays away longer, the torque goes
+to zero. When states arrive again, it starts again with gravity compensation.
 
 Every change of mode, model or reference is bumpless: the difference between the old and the new
-torque fades within ``ramp`` seconds. The only exception is the way back from zero, where gravity
-is compensated at once, because the arm would fall on otherwise. No law has an integrator, so
-nothing winds up at a torque limit.
+torque fades within ``ramp`` seconds. The only exception is the return from zero torque: gravity is
+then compensated at once, since the arm would otherwise continue to fall. No law has an integrator,
+so there is no windup at a torque limit.
 """
 
 from __future__ import annotations
@@ -35,21 +35,21 @@ from robodyn_ros.spatial import Array
 
 WAITING, GRAVITY, FOLLOWING = 'waiting', 'gravity compensation', 'following'
 HOLDING, ZERO = 'holding', 'zero'
-LONGEST_STEP = 0.1  # s, for which a rate limit lets the torque change at once
-FIRST_STEP = 0.001  # s, taken for the period of commands before any was seen
-CAUTIOUS = 100  # commands after a jump of the clock, for which its larger steps are not believed
+LONGEST_STEP = 0.1  # s, longest time for which a rate limit lets the torque change in one command
+FIRST_STEP = 0.001  # s, assumed period of commands before it is known
+CAUTIOUS = 100  # commands after a jump of the clock during which its larger steps are ignored
 
 
 @dataclass(frozen=True, eq=False)
 class Command:
-    """What the supervisor answers.
+    """A torque command of the supervisor.
 
     Attributes
     ----------
     torque : ndarray, shape (n,)
-        N m or N; finite, within the effort limits.
+        Torque, N m or N; finite and within the effort limits.
     phase : str
-        What the supervisor does: one of the phases of this module.
+        Phase of the supervisor, one of the constants of this module.
     saturated : ndarray of bool, shape (n,)
         Joints whose torque was limited.
     """
@@ -82,30 +82,30 @@ class Supervisor:
     def command(self, now: float, dynamics: RobotDynamics, tuning: Tuning,
                 state: tuple[Array, Array], age: float,
                 reference: tuple[Array, ...] | None, token: object = None) -> Command:
-        """Return the torque for now.
+        """Return the torque for the current time.
 
         Parameters
         ----------
         now : float
-            Time on any clock, s; a clock that jumped is announced by `restart`.
+            Time on any clock, s; `restart` must be called when the clock jumps.
         dynamics : RobotDynamics
-            The robot's dynamics; another object than before counts as a transition.
+            The robot's dynamics; a different object than before counts as a transition.
         tuning : Tuning
-            How to act.
+            Law, gains and limits.
         state : tuple of ndarray, shape (n,)
             Last measured q, qd.
         age : float
             Time since that state arrived, s.
         reference : tuple of ndarray, shape (n,), optional
-            q, qd, qdd to follow now, for an elastic arm two derivatives more; None: nothing to
-            follow.
+            q, qd, qdd to follow now, and for an elastic arm the next two derivatives; None if
+            there is no reference.
         token : object
-            Identifies the reference; another object than before counts as a transition.
+            Identifies the reference; a different object than before counts as a transition.
 
         Raises
         ------
         FloatingPointError
-            The torque is not finite. Nothing has changed.
+            The torque is not finite; the supervisor is unchanged.
         """
         phase = self._next(tuning, age, reference)
         pose = self._followed(phase, dynamics, tuning, state, reference)
@@ -145,8 +145,8 @@ class Supervisor:
     def _elapsed(self, now: float) -> float:
         """Return the time since the last command for the rate limit, s.
 
-        A clock that jumps, or stamps of two clocks in turn, must not let the torque change faster:
-        for a while after a jump no step counts for more than the period before it.
+        A clock that jumps, or stamps from two clocks in turn, must not let the torque change
+        faster. For a while after a jump, a step therefore counts as one period at most.
         """
         elapsed = min(max(now - self._time, 0.0), LONGEST_STEP)
         if self._restarted:
@@ -156,26 +156,26 @@ class Supervisor:
             self._cautious -= 1
             return min(elapsed, self._period)
         if elapsed > 0:
-            self._period = min(elapsed, 1.1 * self._period)  # a single gap is no period
+            self._period = min(elapsed, 1.1 * self._period)  # ignores single gaps
         return elapsed
 
     def restart(self) -> None:
-        """Go on after the clock jumped: there is nothing to fade from; rate limits still hold."""
+        """Continue after the clock jumped: without fading, but with the rate limit."""
         self._fade, self._restarted = None, True
 
     def go_on_from(self, torque: Array) -> None:
-        """Continue from a torque that something else commanded: fade from it, N m or N."""
+        """Continue from a torque that the watchdog has commanded, N m or N: fade from it."""
         self._torque, self._key, self._fade = torque, ('elsewhere',), None
         if self.phase in (WAITING, ZERO):
             self.phase = GRAVITY  # so that the first command fades
 
     @property
     def pose(self) -> Array | None:
-        """Pose of all joints in the last command, from which closed loops are followed."""
+        """Pose of all joints at the last command, from which closed loops are closed next."""
         return self._pose
 
     def forget(self) -> None:
-        """Begin as if nothing had been commanded."""
+        """Reset the supervisor, as if nothing had been commanded."""
         self.phase, self._key, self._torque, self._fade = WAITING, (), None, None
         self._restarted, self._cautious, self._period = False, 0, FIRST_STEP
         self._pose = None
@@ -183,7 +183,7 @@ class Supervisor:
     def _followed(self, phase: str, dynamics: RobotDynamics, tuning: Tuning,
                   state: tuple[Array, Array],
                   reference: tuple[Array, ...] | None) -> Array | None:
-        """Pose of all joints where the law needs the model of closed loops, from the last pose."""
+        """Return the pose of all joints at which the law evaluates closed loops."""
         last = self._pose
         if last is not None and last.shape != (dynamics.model.n,):  # of another robot
             last = None
@@ -209,8 +209,8 @@ class Supervisor:
 def _law(phase: str, dynamics: RobotDynamics, tuning: Tuning, state: tuple[Array, Array],
          reference: tuple[Array, ...] | None, near: Array | None) -> Array:
     q, qd = state
-    if tuning.flexible is not None and phase in (HOLDING, GRAVITY):  # the links hang a bit lower
-        q = tuning.flexible.links_at_rest(q)
+    if tuning.flexible is not None and phase in (HOLDING, GRAVITY):
+        q = tuning.flexible.links_at_rest(q)  # the measured q is that of the motors
     if phase == ZERO:
         return np.zeros_like(q)
     if phase == HOLDING:

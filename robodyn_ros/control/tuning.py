@@ -1,4 +1,4 @@
-"""How a controller acts: its law, gains, limits and tolerances, from named values."""
+"""`Tuning` and `Tolerances`: law, gains, limits and tolerances of a controller."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ LAWS = ('gravity_compensation', 'pd', 'pd_gravity', 'feedforward_pd', 'feedforwa
         'computed_torque', ELASTIC)
 OPEN_LOOP = 'feedforward'
 MODES = (OPEN_LOOP, *LAWS)
-AUTOMATIC = -1.0  # a gain that is computed from the model
+AUTOMATIC = -1.0  # value of a gain that is to be computed from the model
 
 
 @dataclass(frozen=True, eq=False)
 class Tuning:
-    """How the supervisor acts.
+    """Law, gains and limits of the supervisor.
 
     Attributes
     ----------
@@ -47,8 +47,7 @@ class Tuning:
     rate_limit : ndarray, shape (n,)
         Largest change of torque, N m/s or N/s; inf: none.
     flexible : FlexibleDynamics, optional
-        Dynamics of an elastic arm whose motors are measured; ``elastic_feedforward_pd`` needs
-        them.
+        Dynamics of an elastic arm whose motors are measured, for ``elastic_feedforward_pd``.
     """
 
     law: str
@@ -70,9 +69,9 @@ class Tolerances:
     Attributes
     ----------
     hold : float
-        How long the end of a reference at rest is held, s.
+        Time for which the end of a reference is held if it ends at rest, s.
     setpoint_timeout : float
-        How long a reference of a single point is valid, s.
+        Time for which a reference of a single point is valid, s.
     start : float
         Largest distance between the measured position and the start of a reference, rad or m.
     path : ndarray, shape (n,)
@@ -80,9 +79,9 @@ class Tolerances:
     goal : ndarray, shape (n,)
         Largest distance at the end of a reference, rad or m; inf: any.
     goal_time : float
-        How much later than planned the end may be reached, s.
+        Largest delay with which the end may be reached, s.
     ramp : float
-        Duration of the fade that ends what is commanded in the open loop, s.
+        Duration of the fade that ends commands in the open loop, s.
     """
 
     hold: float
@@ -95,12 +94,12 @@ class Tolerances:
 
 
 def check_values(values: Mapping[str, Any]) -> None:
-    """Check named values as far as no model is needed.
+    """Check those named values for which no model is needed.
 
     Raises
     ------
     UnknownNameError, ValueRangeError
-        There is no such mode; ``zero_after`` is shorter than ``state_timeout``.
+        The mode does not exist, or ``zero_after`` is shorter than ``state_timeout``.
     """
     if values['mode'] not in MODES:
         raise UnknownNameError('mode', values['mode'], MODES)
@@ -110,18 +109,18 @@ def check_values(values: Mapping[str, Any]) -> None:
 
 
 def tuning_of(values: Mapping[str, Any], dynamics: RobotDynamics) -> Tuning | None:
-    """Return how a robot is controlled; None in the open loop.
+    """Return the tuning for named values; None in the open loop.
 
     Raises
     ------
     RobodynError
-        Names the value at fault.
+        A value is invalid; the message names it.
     """
     check_values(values)
     n = dynamics.joints.n
     automatic = Gains(np.zeros(n), np.zeros(n))
     if any(AUTOMATIC in values[name] for name in ('kp', 'kd', 'damping')):
-        automatic = automatic_gains(dynamics)  # this takes a while where there are closed loops
+        automatic = automatic_gains(dynamics)  # slow for robots with closed loops
     kp = numbers(values, 'kp', n, automatic.kp)
     kd = numbers(values, 'kd', n, automatic.kd)
     damping = numbers(values, 'damping', n, automatic.kd / 2)
@@ -141,12 +140,12 @@ def tuning_of(values: Mapping[str, Any], dynamics: RobotDynamics) -> Tuning | No
 
 
 def tolerances_of(values: Mapping[str, Any], n: int) -> Tolerances:
-    """Return when references of n joints end and how far the robot may be from them.
+    """Return the tolerances of n joints for named values.
 
     Raises
     ------
     RobodynError
-        Names the value at fault.
+        A value is invalid; the message names it.
     """
     path, goal = (numbers(values, name, n) for name in ('path_tolerance', 'goal_tolerance'))
     return Tolerances(values['hold'], values['setpoint_timeout'], values['start_tolerance'],
@@ -160,7 +159,7 @@ def numbers(values: Mapping[str, Any], name: str, n: int, automatic: Array | Non
     Raises
     ------
     ShapeError, ValueRangeError
-        Another count of numbers; negative ones, or ones that are not finite.
+        The count of numbers is wrong, or a number is negative or not finite.
     """
     array = np.asarray(values[name], np.float64)
     if array.shape not in ((1,), (n,)):

@@ -1,1 +1,1 @@
-"""Robot descriptions: text of any source in, a frozen `RobotDescription` out."""
+"""Reads robot descriptions of every supported format into a frozen `RobotDescription`."""

@@ -29,12 +29,12 @@ def description_from_dh(
     motors: Mapping[str, Any] | None = None,
     name: str = 'robot',
 ) -> RobotDescription:
-    """Return the description of a Denavit-Hartenberg table; parameters as of `model_from_dh`.
+    """Return the description of a Denavit-Hartenberg table; for parameters see `model_from_dh`.
 
     Raises
     ------
     ShapeError, UnknownNameError
-        A table of another shape, lists of another length, an unknown convention.
+        The table or a list has the wrong shape, or the convention is unknown.
     """
     if convention not in CONVENTIONS:
         raise UnknownNameError('convention', convention, CONVENTIONS)

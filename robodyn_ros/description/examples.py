@@ -1,4 +1,4 @@
-"""Where to find the robots of the package `example-robot-data`, as pip or ROS installs it."""
+"""Finds the robots of the package `example-robot-data`, whether pip or ROS installed it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Motor YAML: motors, gears and friction of joints (keys in ``docs/reference/conventions.md``)."""
+"""Reads motor YAML: motors, gears and friction of joints.
+
+Its keys are described in ``docs/reference/conventions.md``.
+"""
 
 from __future__ import annotations
 
@@ -45,8 +48,8 @@ def from_yaml(description: RobotDescription,
     Raises
     ------
     DescriptionError, UnknownNameError
-        The file cannot be read, holds a value of another type or out of range, or names a joint,
-        link or key that does not exist.
+        The file cannot be read, contains a value of the wrong type or out of range, or names a
+        joint, link or key that does not exist.
     """
     content = Section.read(source, 'motor data', _KEYS)
     label = content.where if isinstance(source, Mapping) else Path(source).name
@@ -88,7 +91,7 @@ def _with_joint(description: RobotDescription, joint: Joint, entry: Section,
 
 
 def _motor(motor: Motor, joint: Joint, entry: Section, links: list[str]) -> Motor:
-    """Return the motor with everything of an entry but its reflected inertia."""
+    """Return the motor with all values of an entry except gear ratio and inertia."""
     changes: dict[str, Any] = {}
     if 'spin_axis' in entry:
         changes['spin_axis'] = _spin_axis(joint, entry)

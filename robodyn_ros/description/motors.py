@@ -1,7 +1,8 @@
-"""Motor and gear data of URDF and SRDF in every spelling in use (theory section 3).
+"""Reads motor and gear data from URDF and SRDF in all known spellings (theory section 3).
 
-Later sources override earlier ones: the URDF's own tags, then an SRDF's ``<rotor_params>``, then a
-motor YAML (``motor_yaml.py``). Every value becomes a `Finding` that says which source was used.
+Later sources override earlier ones: first the tags of the URDF, then ``<rotor_params>`` of an SRDF
+file, then a motor YAML (``motor_yaml.py``). Every value becomes a `Finding`, which says where it
+was read and whether it is used.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from robodyn_ros.description.robot import Finding, Friction, Motor, RobotDescrip
 from robodyn_ros.description.xml import LARGEST, MAX_BYTES, local_name, parse_xml
 from robodyn_ros.files import read_regular
 
-# spelling (lower case, no prefix) -> quantity; the text or the attribute `value` is the number
+# spelling (lower case, no prefix) -> quantity; the number is the text or the attribute `value`
 _SPELLINGS = {
     'mechanicalreduction': 'gear_ratio',
     'mechanical_reduction': 'gear_ratio',
@@ -38,14 +39,14 @@ def from_urdf(description: RobotDescription, root: etree._Element) -> RobotDescr
     The friction offset of a joint, N m or N, is the attribute ``friction_offset`` of its
     ``<dynamics>``; `write_urdf` writes it for identified robots.
 
-    A value that is not a number changes nothing; its finding says so.
+    A value that is not a number is ignored, and its finding says so.
 
     Parameters
     ----------
     description : RobotDescription
-        What the same URDF says of links and joints.
+        Links and joints of the same URDF.
     root : lxml element
-        Its ``<robot>``.
+        The ``<robot>`` element.
     """
     for element in root.iter():
         tag = local_name(element)
@@ -73,7 +74,7 @@ def _from_transmission(description: RobotDescription,
             other = values[quantity][0] if quantity in values else ''
             if quantity == 'gear_ratio' and len(joints) == 1 and isinstance(
                     other, float) and isinstance(value, float):
-                value *= other  # ros2_control: those of actuator and joint multiply
+                value *= other  # ros2_control: the reductions of actuator and joint multiply
             values[quantity] = (value, f'{label} <{local_name(child)}>')
     known = {joint.name for joint in description.joints}
     for joint_element in joints:
@@ -121,22 +122,22 @@ def _set_friction_offset(description: RobotDescription, name: str, value: float 
 
 def set_motor_value(description: RobotDescription, joint: str, quantity: str,
                     value: float | str, source: str, reason: str = '') -> RobotDescription:
-    """Return the description with one motor value of one joint, and the finding of it.
+    """Return the description with one motor value of one joint, and a finding about it.
 
-    A value that cannot be used changes nothing but the findings.
+    If the value cannot be used, only the finding is added.
 
     Parameters
     ----------
     description : RobotDescription
         The robot.
     joint, quantity : str
-        Which joint; ``gear_ratio``, ``rotor_inertia`` or ``armature``.
+        The joint, and ``gear_ratio``, ``rotor_inertia`` or ``armature``.
     value : float or str
-        The number that was read; text where it is not a number.
+        The number that was read, or the text if it is not a number.
     source : str
         Where it was read.
     reason : str
-        Why it cannot be used; default: it is judged here.
+        Why it cannot be used, if the caller knows a reason; otherwise the value is checked here.
     """
     if isinstance(value, str):
         return description.with_findings(Finding(
@@ -162,7 +163,7 @@ def set_motor_value(description: RobotDescription, joint: str, quantity: str,
 
 
 def _number(text: str) -> float | str:
-    """The number of an annotation; the text itself where it is not one that can be used."""
+    """Return the number in a text, or the text itself if it is not a usable number."""
     try:
         value = float('nan' if '_' in text else text[:100])
     except ValueError:

@@ -1,6 +1,6 @@
-"""Finds ROS packages, with ROS or without: sourced environments, then the folders about a file.
+"""Finds ROS packages in sourced environments and in the folders around a file; needs no ROS.
 
-It uses the standard library alone: the process that expands xacro loads it by its path.
+It uses only the standard library, because the process that expands xacro loads it by its path.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from pathlib import Path
 
 _NAME = re.compile(rb'<name>\s*([A-Za-z0-9_-]+)\s*</name>')
 _MOST_OF_MANIFEST = 100_000  # bytes of a package.xml that are searched for <name>
-REMEDY = ('a package in AMENT_PREFIX_PATH (source its workspace) or ROS_PACKAGE_PATH, or the '
-          'description in its place within the package')
+REMEDY = ('a package in AMENT_PREFIX_PATH (source its workspace) or ROS_PACKAGE_PATH, or a '
+          'description that lies in a checkout of its package')
 
 
 def package_folders(name: str, beside: Iterable[Path] = ()) -> Iterator[Path]:
@@ -44,7 +44,7 @@ def package_folders(name: str, beside: Iterable[Path] = ()) -> Iterator[Path]:
 
 
 def _package_of(folder: Path) -> str:
-    """Name in the folder's ``package.xml``; '' where there is none."""
+    """Return the name in the ``package.xml`` of a folder, '' if there is none."""
     manifest = folder / 'package.xml'
     if not manifest.is_file():
         return ''

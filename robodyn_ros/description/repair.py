@@ -24,7 +24,7 @@ def add_missing_inertials(text: str | bytes, density: float, *, folders: tuple[P
     density : float
         kg/m^3, > 0.
     folders : tuple of Path
-        Where meshes are looked for.
+        Folders that are searched for meshes.
 
     Returns
     -------
@@ -32,7 +32,7 @@ def add_missing_inertials(text: str | bytes, density: float, *, folders: tuple[P
         The URDF, with nothing else changed; each estimated inertial has a comment.
     done : dict
         For each link without an inertial: what was done, or why nothing could be done. The root
-        link is left alone, since it does not move.
+        link is left unchanged, since it does not move.
 
     Raises
     ------
@@ -66,7 +66,7 @@ def add_missing_inertials(text: str | bytes, density: float, *, folders: tuple[P
 
 
 def inertial_element(inertial: Inertial) -> etree._Element:
-    """Return ``<inertial>`` as URDF writes it."""
+    """Return the URDF element ``<inertial>``."""
     element = etree.Element('inertial')
     etree.SubElement(element, 'origin', xyz=numbers(inertial.com), rpy='0 0 0')
     etree.SubElement(element, 'mass', value=numbers([inertial.mass]))
@@ -78,19 +78,20 @@ def inertial_element(inertial: Inertial) -> etree._Element:
 
 
 def inertial_text(inertial: Inertial) -> str:
-    """Return ``<inertial>`` as text to paste."""
+    """Return the URDF element ``<inertial>`` as text."""
     element = inertial_element(inertial)
     etree.indent(element)
     return etree.tostring(element, encoding='unicode')
 
 
 def numbers(values: Array | list[float]) -> str:
-    """Return numbers as URDF writes them; to the last bit."""
+    """Return numbers as the text of a URDF attribute, without loss of precision."""
     return ' '.join(repr(float(value) + 0.0) for value in values)
 
 
 def _insert(link: etree._Element, inertial: Inertial, note: str) -> None:
-    indent = link.text if link.text and not link.text.strip() else '\n    '  # as the file has it
+    # the indentation of the file
+    indent = link.text if link.text and not link.text.strip() else '\n    '
     element = inertial_element(inertial)
     for part in element:
         part.tail = indent + ('  ' if part.getnext() is not None else '')

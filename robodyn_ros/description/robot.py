@@ -25,12 +25,12 @@ class Shape:
     kind : str
         ``box``, ``sphere``, ``cylinder``, ``capsule`` or ``mesh``.
     size : tuple of float
-        m: a box's edges; a sphere's radius; radius and length of a cylinder (along z) and of a
-        capsule (the length without its caps). A mesh's scale factors.
+        In m: the edges of a box; the radius of a sphere; radius and length of a cylinder (along z)
+        and of a capsule (length without its caps). For a mesh, its scale factors.
     translation, rotation : ndarray, shape (3,), (3, 3)
         The shape's frame in the link frame.
     file : str
-        Where a mesh is, as the description names it.
+        The file of a mesh, as named in the description.
     """
 
     kind: str
@@ -113,31 +113,30 @@ class Motor:
     Attributes
     ----------
     gear_ratio : float
-        k_r, motor speed over joint speed; its sign counts.
+        k_r, motor speed over joint speed, with its sign.
     rotor_inertia : float
         I_m about the spin axis, motor side, kg m^2.
     armature : float or None
-        Reflected inertia k_r^2 I_m where that is what was given, kg m^2 (kg); excludes
-        ``rotor_inertia``.
+        Reflected inertia k_r^2 I_m if this was given instead of ``rotor_inertia``, kg m^2 (kg).
     spin_axis : ndarray, shape (3,), or None
-        z_m, unit vector in the frame of ``carrier``. With None, only the reflected diagonal
-        is known.
+        z_m, unit vector in the frame of ``carrier``. None if unknown: then only the reflected
+        inertia on the diagonal of M can be taken into account.
     carrier : str or None
-        The link that carries the motor; None is the joint's parent link.
+        The link that carries the motor; None for the joint's parent link.
     rotor_mass : float
         kg, in addition to the carrier's inertial.
     rotor_position : ndarray, shape (3,)
         Rotor's centre of mass in the carrier's frame, m.
     rotor_in_link : bool
-        True: the carrier's inertial holds the rotor at rest already (the usual case of a URDF).
-        False: the rotor is a body of its own; ``rotor_mass`` and ``rotor_inertia`` are added to
-        the carrier.
+        True: the inertial of the carrier already includes the rotor, as is usual in a URDF.
+        False: ``rotor_mass`` and ``rotor_inertia`` are added to the carrier.
     friction : Friction
-        On the motor's shaft, N m and rad/s there.
+        Friction on the motor's shaft, N m and rad/s of the shaft.
     drive_gain : float or None
         Joint torque per unit of current (Kolyubin remark 5.2), N m/A.
     stiffness, stiffness_damping : float
-        Of the gear between motor and link, at the joint: N m/rad, N m s/rad; infinite: rigid.
+        Stiffness and damping of the gear between motor and link, seen at the joint, N m/rad and
+        N m s/rad. An infinite stiffness means a rigid gear.
     """
 
     gear_ratio: float = 1.0
@@ -176,7 +175,7 @@ class Finding:
     joint, quantity : str
         The joint or link, and the quantity.
     value : float or str
-        As read.
+        The value as it was read.
     source : str
         The file or element in which it was found.
     used : bool
@@ -199,9 +198,10 @@ class Finding:
 
 @dataclass(frozen=True)
 class RobotDescription:
-    """A robot as described, before fixed links are merged and joints are locked.
+    """A robot as it was described, before fixed links are merged and joints are locked.
 
-    ``urdf`` is the text that it was read from, xacro expanded; empty for a table.
+    ``urdf`` is the URDF text that it was read from, with xacro expanded; it is empty for a
+    Denavit-Hartenberg table.
     """
 
     name: str
@@ -215,7 +215,7 @@ class RobotDescription:
 
     @property
     def root(self) -> str:
-        """Name of the link that is no joint's child; a description has exactly one."""
+        """Name of the only link that is not the child of a joint."""
         children = {joint.child for joint in self.joints}
         return next(link.name for link in self.links if link.name not in children)
 

@@ -16,38 +16,38 @@ from robodyn_ros.spatial import Array
 
 
 class Section:
-    """One mapping of a configuration file, and where it stands.
+    """One mapping of a configuration file, and its place in the file.
 
     Keys without a value (``null``) count as absent. Every method that returns a value raises
-    `error` where the value is of another type, missing without a default, or out of range.
+    `error` if the value has the wrong type, is out of range, or is missing and has no default.
 
     Parameters
     ----------
     content : mapping
-        What it holds; other types are refused.
+        The mapping; other types are rejected.
     where : str
-        What errors call it: the file, then the keys that lead to it.
+        Its name in error messages: the file, then the keys that lead to it.
     keys : iterable of str, optional
         The keys that are valid; default: any.
     error : type
         DescriptionError or LogError.
     valid : str
-        What errors say is valid in place of something that is no mapping.
+        What error messages give as valid if the content is not a mapping.
 
     Raises
     ------
     DescriptionError or LogError
-        The content is no mapping. It is not repeated: it may be of a file that was named by
-        mistake.
+        The content is not a mapping. The message does not repeat it, since the wrong file may
+        have been named by mistake.
     UnknownNameError
-        A key that does not exist; names the nearest one.
+        There is a key that is not valid; the message names the nearest valid one.
     """
 
     def __init__(self, content: Any, where: str, keys: Iterable[str] | None = None, *,
                  error: PlacedError = DescriptionError, valid: str = ''):
         known = None if keys is None else tuple(keys)
         if not isinstance(content, Mapping):
-            raise error.at(where, f'is not a mapping but {_type(content)}',
+            raise error.at(where, f'is {_type(content)}, not a mapping',
                            valid=valid or 'a mapping' + (
                                '' if known is None else f' with {", ".join(known)}'))
         self.where, self.error = where, error
@@ -63,16 +63,16 @@ class Section:
     def read(cls, source: str | Path | Mapping[str, Any], where: str,
              keys: Iterable[str] | None = None, *, error: PlacedError = DescriptionError,
              valid: str = '') -> Section:
-        """Read a YAML file, or take a mapping as if it had been read.
+        """Read a YAML file, or take a mapping as its content.
 
         Parameters
         ----------
         source : str, Path or mapping
             Path of the file, or its content. An empty file is an empty mapping.
         where : str
-            What errors call a mapping; a file is called by its path.
+            The name of a mapping in error messages; a file is named by its path.
         keys, error, valid
-            As of the class.
+            See the class.
         """
         if isinstance(source, Mapping):
             return cls(source, where, keys, error=error, valid=valid)
@@ -104,11 +104,11 @@ class Section:
         return self.error.at(f'{self.where}: {key}', problem, valid=valid)
 
     def section(self, key: str, keys: Iterable[str] | None = None) -> Section:
-        """Return a mapping within this one; an empty one where it is absent."""
+        """Return a mapping within this one, an empty one if the key is absent."""
         return Section(self._content.get(key, {}), f'{self.where}: {key}', keys, error=self.error)
 
     def sections(self, key: str, keys: Iterable[str] | None = None) -> list[Section]:
-        """Return a list of mappings; an empty one where it is absent."""
+        """Return a list of mappings, an empty one if the key is absent."""
         entries = self._content.get(key, [])
         if not isinstance(entries, (list, tuple)):
             raise self.fail(key, f'is {_type(entries)}', 'a list of mappings')
@@ -136,7 +136,7 @@ class Section:
         return int(number)
 
     def array(self, key: str, shape: tuple[int | None, ...]) -> Array:
-        """Return finite numbers of this shape; None in it stands for any length."""
+        """Return an array of finite numbers of this shape; None stands for any length."""
         cells: Any = [self[key]]
         found: list[int] = []
         for wanted in shape:
@@ -151,12 +151,12 @@ class Section:
         return np.array([self._number(cell, key) for cell in cells], np.float64).reshape(found)
 
     def text(self, key: str, default: str | None = None) -> str:
-        """Return text; an integer is taken as text, since joints may be called 1, 2, 3."""
+        """Return text; an integer is accepted as text, since joints may be named 1, 2, 3."""
         value = self._content.get(key, default) if default is not None else self[key]
         return self._text(value, key)
 
     def names(self, key: str) -> tuple[str, ...]:
-        """Return a list of texts; an empty one where it is absent."""
+        """Return a list of names, an empty one if the key is absent."""
         values = self._content.get(key, ())
         if not isinstance(values, (list, tuple)):
             raise self.fail(key, f'is {_type(values)}', 'a list of names')
@@ -195,7 +195,7 @@ class Section:
 
 
 def _type(value: Any) -> str:
-    """What a value is, in a YAML user's words; never the value itself."""
+    """Return the type of a value in the terms of YAML, without text that the file contains."""
     if isinstance(value, str):
         return 'text'
     if isinstance(value, Mapping):

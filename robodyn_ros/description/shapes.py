@@ -1,4 +1,4 @@
-"""Reads the geometry of links; shapes that cannot be read are left out, as dynamics need none."""
+"""Reads the geometry of links; unreadable shapes are skipped, since dynamics do not need them."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from lxml import etree
 from robodyn_ros.description.robot import Shape
 from robodyn_ros.spatial import rotation_from_rpy
 
-LARGEST = 1e6  # m: larger numbers in a geometry are mistakes
+LARGEST = 1e6  # m; larger numbers in a geometry are mistakes
 
-# how many numbers stand in which attributes of each kind
+# the attributes of each kind of shape, and how many numbers each one holds
 _SIZES = {'box': (('size', 3),), 'sphere': (('radius', 1),),
           'cylinder': (('radius', 1), ('length', 1)), 'capsule': (('radius', 1), ('length', 1))}
 
@@ -43,7 +43,7 @@ def _shape(element: etree._Element) -> Shape | None:
 
 def _numbers(element: etree._Element | None, name: str, count: int,
              default: tuple[float, ...] | None = None) -> tuple[float, ...] | None:
-    """The numbers of an attribute; the default where it is absent, None where it is wrong."""
+    """Return the numbers of an attribute, the default if it is absent, None if it is invalid."""
     text = None if element is None else element.get(name)
     if text is None:
         return default

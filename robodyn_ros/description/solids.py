@@ -1,4 +1,4 @@
-"""Volume, centre of mass and inertia of geometry, taken as solid; finds mesh files."""
+"""Computes volume, centre of mass and inertia of homogeneous solids; finds mesh files."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ class Solid:
     volume : float
         m^3.
     com : ndarray, shape (3,)
-        Its centre, m.
+        Centre of mass, m.
     moment : ndarray, shape (3, 3)
-        Inertia tensor about the centre at density 1 kg/m^3, m^5.
+        Inertia tensor about the centre of mass for a density of 1 kg/m^3, m^5.
     points : ndarray, shape (k, 3)
-        Points whose convex hull encloses it, m.
+        Points whose convex hull encloses the solid, m.
     note : str
-        What had to be assumed.
+        Assumptions that were made, for example for a mesh that is not closed.
     """
 
     volume: float
@@ -50,7 +50,7 @@ class Solid:
         Raises
         ------
         ValueRangeError
-            Neither or both given, or not above 0.
+            Neither or both are given, or the value is not above 0.
         """
         if (mass is None) == (density is None):
             raise ValueRangeError('mass, density', (mass, density), 'one of the two')
@@ -61,14 +61,14 @@ class Solid:
         return Inertial(weight, self.com, weight / self.volume * self.moment)
 
     def moved(self, translation: Array, rotation: Array) -> Solid:
-        """Return it in another frame: ``p -> rotation @ p + translation``."""
+        """Return the solid in another frame: ``p -> rotation @ p + translation``."""
         return Solid(self.volume, rotation @ self.com + translation,
                      rotation @ self.moment @ rotation.T, self.points @ rotation.T + translation,
                      self.note)
 
 
 def together(solids: Sequence[Solid]) -> Solid:
-    """Return several solids as one; where they overlap, volume counts twice."""
+    """Return several solids as one; where they overlap, their volume counts twice."""
     volume = sum(solid.volume for solid in solids)
     com = sum((solid.volume * solid.com for solid in solids), np.zeros(3)) / volume
     moment = np.zeros((3, 3))
@@ -84,14 +84,14 @@ def solid_of(shape: Shape, folders: Iterable[Path] = ()) -> Solid:
     Parameters
     ----------
     shape : Shape
-        What the description says.
+        The shape.
     folders : iterable of Path
-        Where meshes are looked for, besides the packages of the environment.
+        Folders that are searched for meshes, besides the packages of the environment.
 
     Raises
     ------
     DescriptionError
-        The mesh is not found or cannot be read.
+        The mesh is missing or cannot be read.
     """
     if shape.kind == 'mesh':
         solid = mesh_solid(find_mesh(shape.file, folders), shape.size)
@@ -101,7 +101,7 @@ def solid_of(shape: Shape, folders: Iterable[Path] = ()) -> Solid:
 
 
 def box(x: float, y: float, z: float) -> Solid:
-    """Return a box with these edges, m (Kolyubin App. 3)."""
+    """Return a box with edges along x, y and z, m (Kolyubin App. 3)."""
     volume = x * y * z
     moment = volume / 12 * np.diag([y * y + z * z, x * x + z * z, x * x + y * y])
     corners = np.array(np.meshgrid([-x, x], [-y, y], [-z, z])).reshape(3, -1).T / 2
@@ -109,14 +109,14 @@ def box(x: float, y: float, z: float) -> Solid:
 
 
 def sphere(radius: float) -> Solid:
-    """Return a sphere, m."""
+    """Return a sphere; its radius is in m."""
     volume = 4 / 3 * np.pi * radius**3
     return Solid(volume, np.zeros(3), np.eye(3) * 0.4 * volume * radius**2,
                  box(2 * radius, 2 * radius, 2 * radius).points)
 
 
 def cylinder(radius: float, length: float) -> Solid:
-    """Return a cylinder along z, m."""
+    """Return a cylinder along z; radius and length in m."""
     volume = np.pi * radius**2 * length
     across = volume * (3 * radius**2 + length**2) / 12
     return Solid(volume, np.zeros(3), np.diag([across, across, volume * radius**2 / 2]),
@@ -124,9 +124,9 @@ def cylinder(radius: float, length: float) -> Solid:
 
 
 def capsule(radius: float, length: float) -> Solid:
-    """Return a cylinder along z with a half sphere at each end, m."""
+    """Return a cylinder along z with a hemisphere at each end; radius and length in m."""
     ball, rod = sphere(radius), cylinder(radius, length)
-    shift = length / 2 + 3 / 8 * radius  # where a half sphere's centre lies
+    shift = length / 2 + 3 / 8 * radius  # centre of mass of a hemisphere
     own = ball.moment - ball.volume * point_inertia(np.array([0, 0, 3 / 8 * radius]))
     moment = rod.moment + own + ball.volume * point_inertia(np.array([0, 0, shift]))
     return Solid(rod.volume + ball.volume, np.zeros(3), moment,
@@ -134,7 +134,7 @@ def capsule(radius: float, length: float) -> Solid:
 
 
 def _prism(radius: float, length: float, sides: int = 16) -> Array:
-    """Corners of a prism around a cylinder."""
+    """Return the corners of a prism that encloses a cylinder."""
     angles = 2 * np.pi * np.arange(sides) / sides
     ring = radius / np.cos(np.pi / sides) * np.array([np.cos(angles), np.sin(angles)])
     return np.concatenate([np.vstack([ring, np.full(sides, z)]).T
@@ -175,7 +175,7 @@ def mesh_solid(file: Path, scale: Sequence[float] = (1.0, 1.0, 1.0)) -> Solid:
         volume = float(mesh.volume)
     except DescriptionError:
         raise
-    except Exception as error:  # trimesh raises whatever a broken file raises
+    except Exception as error:  # trimesh raises many kinds of errors for a broken file
         raise DescriptionError(f'cannot be read: {type(error).__name__}: {error}',
                                element=str(file), valid=valid) from None
     if not (np.isfinite(volume) and volume > 0):
@@ -191,7 +191,7 @@ def find_mesh(name: str, folders: Iterable[Path] = ()) -> Path:
     Raises
     ------
     DescriptionError
-        There is none.
+        There is no such file.
     """
     scheme, separator, rest = name.partition('://')
     places = list(folders)

@@ -16,7 +16,7 @@ def check_tree(links: tuple[Link, ...], joints: tuple[Joint, ...]) -> None:
     Raises
     ------
     DescriptionError
-        A link that does not exist, a link with two parents, several roots, or a cycle.
+        A link does not exist or has two parents, or there are several roots or a cycle.
     """
     names = {link.name: link for link in links}
     parent_joint: dict[str, Joint] = {}
@@ -49,21 +49,21 @@ def check_tree(links: tuple[Link, ...], joints: tuple[Joint, ...]) -> None:
 
 
 def joints_parent_first(root: str, joints: Iterable[Joint]) -> Iterator[tuple[Joint, int]]:
-    """Walk a tree depth first; joints of one link in the order in which they are given.
+    """Walk a tree depth first; the joints of one link come in the order in which they are given.
 
     Parameters
     ----------
     root : str
-        The link to begin at.
+        The link at which the walk begins.
     joints : iterable of Joint
         All joints.
 
     Yields
     ------
     joint : Joint
-        After every joint between it and the root.
+        A joint; the joints between it and the root come before it.
     depth : int
-        How many joints are between its child link and the root; 1 for a joint of the root.
+        Number of joints between its child link and the root, 1 for a joint of the root.
     """
     children: dict[str, list[Joint]] = {}
     for joint in joints:
@@ -76,29 +76,29 @@ def joints_parent_first(root: str, joints: Iterable[Joint]) -> Iterator[tuple[Jo
 
 
 def check_mimics(joints: tuple[Joint, ...], findings: list[Finding]) -> tuple[Joint, ...]:
-    """Resolve chains of mimics, and free joints that mimic a fixed joint.
+    """Resolve chains of mimic joints, and release joints that mimic a fixed joint.
 
-    A joint that mimics another mimic follows that one's joint: multipliers multiply, and offsets
-    pass through them.
+    A joint that mimics another mimic joint follows the joint at the end of the chain, with the
+    multipliers and offsets along the chain combined.
 
     Parameters
     ----------
     joints : tuple of Joint
         All joints of a robot.
     findings : list of Finding
-        What was changed is added here.
+        Findings about changes are appended to this list.
 
     Returns
     -------
     joints : tuple of Joint
-        The same, each mimic of a joint that moves on its own.
+        The same joints; each mimic joint now follows an independent joint.
 
     Raises
     ------
     UnknownNameError
-        A mimic of a joint that does not exist.
+        A joint mimics a joint that does not exist.
     DescriptionError
-        Joints that mimic each other, or themselves.
+        Joints mimic each other, or a joint mimics itself.
     """
     by_name = {joint.name: joint for joint in joints}
     checked = []

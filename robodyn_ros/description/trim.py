@@ -1,7 +1,6 @@
-"""Trims a URDF to what dynamics need, with every number checked.
+"""Reduces a URDF to what dynamics need, and checks every number.
 
-What is left is small and clean, so that visuals, textures and vendor tags can never stop a robot
-from loading.
+Visuals, textures and vendor tags are dropped, so that they can never prevent a robot from loading.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ _NEEDED = {'mass': ('value',), 'inertia': tuple(_NUMBERS['inertia']), 'axis': ('
 
 
 def trim(root: etree._Element) -> tuple[etree._Element, dict[str, int], list[Finding]]:
-    """Keep what dynamics need, checked; return it with line numbers by 'link NAME'."""
+    """Return what dynamics need, checked; the line of each 'link NAME'; and findings."""
     trimmed = etree.Element('robot', name=root.get('name') or 'robot')
     lines: dict[str, int] = {}
     findings: list[Finding] = []
@@ -122,7 +121,7 @@ def _trim_joint(element: etree._Element, kept: etree._Element, where: str,
 
 def _first(element: etree._Element, tag: str, kept: etree._Element, where: str,
            findings: list[Finding]) -> etree._Element | None:
-    """The first of several elements, as other readers of URDF take it; a finding says so."""
+    """Return the first of several elements, like other URDF parsers, and report the others."""
     found = element.findall(tag)
     if len(found) > 1:
         findings.append(Finding(kept.get('name') or '', tag, f'{len(found)} elements', where,
@@ -139,7 +138,7 @@ def _only(element: etree._Element, tag: str, where: str) -> etree._Element | Non
 
 
 def _checked(element: etree._Element, where: str) -> etree._Element:
-    """Copy an element with its known attributes alone, every number checked."""
+    """Return a copy of an element with only its known attributes, whose numbers are checked."""
     tag = local_name(element)
     copied = etree.Element(tag)
     for attribute in _NEEDED.get(tag, ()):

@@ -1,7 +1,7 @@
-"""URDF or xacro -> `RobotDescription`.
+"""Reads URDF or xacro into a `RobotDescription`.
 
-The XML is read with bounds of size and depth (``xml.py``), then checked and trimmed to what
-dynamics need (``trim.py``); ``urdf_parser_py`` reads what is left.
+The XML is parsed with limits on size and depth (``xml.py``), then checked and reduced to what
+dynamics need (``trim.py``), and finally read by ``urdf_parser_py``.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from robodyn_ros.errors import DescriptionError, check_type
 from robodyn_ros.files import read_regular
 from robodyn_ros.spatial import Array, Inertial, rotation_from_rpy
 
-# Length of an axis: beyond these, its direction is round-off or a mistake; exporters round unit
-# vectors to four digits and more, and a larger deviation is reported.
+# Length of an axis: beyond the first two bounds, its direction is round-off or a mistake.
+# Exporters round unit vectors to four digits or more; a larger deviation from 1 is reported.
 SHORTEST_AXIS, LONGEST_AXIS, UNIT_TOLERANCE = 1e-8, 1e8, 1e-4
 
 
@@ -52,37 +52,38 @@ def read_description(
     source : str, bytes or Path
         Path to a ``.urdf`` or ``.xacro`` file, or the URDF text itself.
     motors : str, Path or mapping, optional
-        Motor data: a YAML file, or what such a file holds.
+        Motor data: a YAML file, or its content.
     srdf : str or Path, optional
         An SRDF file with ``<rotor_params>``.
     xacro_arguments : mapping, optional
         ``name: value`` for a xacro file.
     trust_xacro : bool
-        Expand a xacro file without confining the code that it may run (`expand_xacro`).
+        Expand a xacro file without sandboxing the code that it may run (`expand_xacro`).
 
     Raises
     ------
     DescriptionError
-        The description cannot be used; says which element, which line, what would be valid.
+        The description cannot be used. The message names the element, its line and what would be
+        valid.
     """
     return parse_urdf(read_text(source, xacro_arguments, trust_xacro=trust_xacro),
                       motors=motors, srdf=srdf)
 
 
 def is_text(source: object) -> TypeGuard[str]:
-    """Whether a source is URDF text, not a path."""
+    """Return whether a source is URDF text, not a path."""
     return isinstance(source, str) and (not source.strip() or
                                         source.lstrip('\ufeff \t\r\n').startswith('<'))
 
 
 def read_text(source: str | bytes | Path, xacro_arguments: Mapping[str, str] | None = None, *,
               trust_xacro: bool = False) -> str | bytes:
-    """Return the URDF text of a file (xacro expanded), or of text itself.
+    """Return the URDF text of a file (with xacro expanded), or a text unchanged.
 
     Parameters
     ----------
     source : str, bytes or Path
-        Path, or the text; bytes are text.
+        Path, or the text; bytes are always text.
     xacro_arguments, trust_xacro
         As in `read_description`.
 
@@ -108,7 +109,7 @@ def parse_urdf(
     motors: str | Path | Mapping[str, Any] | None = None,
     srdf: str | Path | None = None,
 ) -> RobotDescription:
-    """Parse URDF text (never a path, never xacro: safe for text from a topic).
+    """Parse URDF text; a path or xacro is not accepted, so text from a topic is safe.
 
     Raises
     ------
@@ -179,8 +180,8 @@ def _joint(joint: Any, lines: dict[str, int], findings: list[Finding]) -> Joint:
         lower, upper = float(limit.lower or 0.0), float(limit.upper or 0.0)
         if lower > upper:
             findings.append(Finding(joint.name, 'limit', [lower, upper], where, False,
-                                    'the lower limit is above the upper one: the joint counts '
-                                    'as one without position limits'))
+                                    'the lower limit is above the upper limit: the joint is '
+                                    'treated as one without position limits'))
             lower, upper = -np.inf, np.inf
         elif lower == upper:
             findings.append(Finding(joint.name, 'limit', [lower, upper], where, True,
@@ -202,7 +203,7 @@ def _value(value: float | None, default: float) -> float:
 
 
 def _limit(value: float | None) -> float:
-    """The limit; none where it is absent or 0, which exporters write for unknown limits."""
+    """Return the limit; inf if it is absent or 0, which exporters write for unknown limits."""
     return float(value) if value is not None and value > 0 else np.inf
 
 

@@ -1,12 +1,12 @@
-"""Expands one xacro file: the program of a process of its own, started by ``xacro_process.py``.
+"""Expands one xacro file; ``xacro_process.py`` runs this module as a separate process.
 
-xacro evaluates Python expressions, so a xacro file can run code. Before it is read, this process
-gives up what an expansion does not need: a seccomp filter leaves it the system calls of a reader
-of files and refuses all others, so that it can start no program, reach no network, signal no
-process and change no file. What it may read is what its user may read.
+xacro evaluates Python expressions, so a xacro file can run code. Before the file is read, a
+seccomp filter restricts the process to the system calls that reading files needs. It then cannot
+start programs, use the network, signal other processes or change files. It may still read every
+file that its user may read.
 
-It uses the standard library and xacro alone, and is run by its path: importing ``robodyn_ros``
-would take longer than the expansion.
+The module uses only the standard library and xacro, and is run by its path, because importing
+``robodyn_ros`` would take longer than the expansion.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-NOT_CONFINED = 3  # exit code: the system offers no way to confine the expansion
+NOT_SANDBOXED = 3  # exit code if this system cannot sandbox the expansion
 
-# Numbers of the system calls that are left, from the kernel's unistd.h; None: not on this machine.
+# Numbers of the allowed system calls, from the kernel's unistd.h; None: absent on this machine.
 _CALLS: dict[str, tuple[int | None, int | None]] = {  # x86_64, aarch64
     'read': (0, 63), 'write': (1, 64), 'close': (3, 57), 'fstat': (5, 80), 'stat': (4, None),
     'lstat': (6, None), 'newfstatat': (262, 79), 'statx': (332, 291), 'statfs': (137, 43),
@@ -43,8 +43,8 @@ _CALLS: dict[str, tuple[int | None, int | None]] = {  # x86_64, aarch64
     'set_robust_list': (273, 99), 'rseq': (334, 293), 'clock_gettime': (228, 113),
     'clock_getres': (229, 114), 'clock_nanosleep': (230, 115), 'gettimeofday': (96, 169),
     'time': (201, None), 'exit': (60, 93), 'exit_group': (231, 94)}
-_OPENAT = (257, 56)  # allowed for reading
-_IOCTL = (16, 29)  # allowed for isatty(); other requests could type into a terminal
+_OPENAT = (257, 56)  # allowed for reading only
+_IOCTL = (16, 29)  # allowed for isatty() only; other requests could write to a terminal
 _GET_TERMINAL = 0x5401  # TCGETS of asm-generic/ioctls.h
 _MACHINES = {'x86_64': (0, 0xC000003E), 'aarch64': (1, 0xC00000B7)}  # column, audit architecture
 _WRITES = 0x1 | 0x2 | 0x40 | 0x200 | 0x400 | 0x400000  # O_WRONLY RDWR CREAT TRUNC APPEND TMPFILE
@@ -56,8 +56,8 @@ _NUMBER, _ARCHITECTURE, _SECOND_ARGUMENT, _THIRD_ARGUMENT = 0, 4, 24, 32
 _NO_NEW_PRIVILEGES, _SET_SECCOMP, _FILTER = 38, 22, 2
 
 
-def confine() -> bool:
-    """Leave this process the system calls of a reader of files; return whether that worked."""
+def enter_sandbox() -> bool:
+    """Restrict this process to the system calls for reading files; return whether that worked."""
     machine = _MACHINES.get(platform.machine())
     if sys.platform != 'linux' or sys.maxsize < 2**32 or machine is None:
         return False
@@ -102,7 +102,7 @@ def expand(request: dict[str, Any]) -> str:
 
 
 def main() -> int:
-    """Read the request from standard input, write the answer to standard output, both as JSON."""
+    """Read a request from standard input and write the reply to standard output, as JSON."""
     request = json.loads(sys.stdin.read())
     answer = os.fdopen(os.dup(1), 'w', encoding='utf-8')
     sys.stdout = sys.stderr
@@ -111,11 +111,11 @@ def main() -> int:
         hard = resource.getrlimit(getattr(resource, limit))[1]
         most = most if hard == resource.RLIM_INFINITY else min(most, hard)
         resource.setrlimit(getattr(resource, limit), (most, most))
-    if not request['trust'] and not confine():
-        return NOT_CONFINED
+    if not request['trust'] and not enter_sandbox():
+        return NOT_SANDBOXED
     try:
         reply = {'text': expand(request)}
-    except BaseException as error:  # xacro raises whatever an expression raises
+    except BaseException as error:  # an expression in the file may raise anything
         cause = error
         while isinstance(getattr(cause, 'exc', None), BaseException):  # xacro wraps errors
             cause = cause.exc  # type: ignore[attr-defined]

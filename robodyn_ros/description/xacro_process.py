@@ -1,4 +1,4 @@
-"""Expands xacro in a process of its own, confined: xacro files can run code."""
+"""Expands xacro in a sandboxed process, because xacro files can run code."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from robodyn_ros.description.xacro_child import NOT_CONFINED
+from robodyn_ros.description.xacro_child import NOT_SANDBOXED
 from robodyn_ros.description.xml import MAX_BYTES
 from robodyn_ros.errors import DescriptionError
 from robodyn_ros.files import check_regular
 
 CPU_TIME = 30  # s; the largest public descriptions take 3 s
-WALL_TIME = 120.0  # s, on a busy machine
-MEMORY = 2 * 2**30  # bytes of address space; an expansion takes some 100 MB
-# what $(env ...) sees in a confined expansion
+WALL_TIME = 120.0  # s, enough on a busy machine
+MEMORY = 2 * 2**30  # bytes of address space; an expansion takes about 100 MB
+# environment variables that $(env ...) can read in a sandboxed expansion
 _ENVIRONMENT = ('LANG', 'LC_ALL', 'AMENT_PREFIX_PATH', 'COLCON_PREFIX_PATH', 'ROS_PACKAGE_PATH',
                 'ROS_DISTRO')
 _CHILD = Path(__file__).with_name('xacro_child.py')
@@ -30,9 +30,9 @@ _VALID = 'a xacro file and its arguments as name:=value'
 def expand_xacro(path: Path, arguments: Mapping[str, str], *, trust: bool = False) -> str:
     """Return the URDF text of a xacro file.
 
-    The expansion runs in a process with limits of time and memory that can start no program,
-    reach no network and change no file, and that sees few environment variables. It may read
-    what its user may read.
+    The expansion runs in a process with limits on time and memory, which cannot start programs,
+    use the network or change files, and which sees few environment variables. It may read every
+    file that its user may read.
 
     Parameters
     ----------
@@ -41,20 +41,21 @@ def expand_xacro(path: Path, arguments: Mapping[str, str], *, trust: bool = Fals
     arguments : mapping of str to str
         Its arguments.
     trust : bool
-        Do not confine it, and pass on all environment variables: the file may do whatever its
-        user may do.
+        Do not sandbox the expansion, and pass on all environment variables: code in the file then
+        has all rights of the user.
 
     Raises
     ------
     DescriptionError
-        It cannot be expanded, takes too much time or memory, or cannot be confined here.
+        The file cannot be expanded, takes too much time or memory, or cannot be sandboxed on this
+        system.
     """
     check_regular(path, MAX_BYTES)
     request = json.dumps({
         'path': str(path), 'arguments': {str(k): str(v) for k, v in arguments.items()},
         'search_path': sys.path, 'trust': trust,
         'limits': {'RLIMIT_CPU': CPU_TIME, 'RLIMIT_AS': MEMORY, 'RLIMIT_CORE': 0,
-                   # JSON writes some characters as six
+                   # JSON escapes some characters with six
                    'RLIMIT_FSIZE': 6 * MAX_BYTES}})
     environment = dict(os.environ) if trust else {
         name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}
@@ -66,9 +67,9 @@ def expand_xacro(path: Path, arguments: Mapping[str, str], *, trust: bool = Fals
                 start_new_session=True, check=False).returncode
         except subprocess.TimeoutExpired:
             code = -signal.SIGXCPU
-        if code == NOT_CONFINED:
+        if code == NOT_SANDBOXED:
             raise DescriptionError(
-                'xacro files can run code, and this system offers no way to confine it',
+                'xacro files can run code, and this system offers no sandbox for them',
                 element=str(path), valid='--trust (trust_xacro=True) for a file that you trust, '
                 'or the URDF that xacro makes of it')
         answer.seek(0)
@@ -77,8 +78,8 @@ def expand_xacro(path: Path, arguments: Mapping[str, str], *, trust: bool = Fals
         answered = _answer(reply, path)
         if 'text' in answered:
             return str(answered['text'])
-        hint = '' if trust else ('; the expansion is confined, --trust (trust_xacro=True) lets '
-                                 'it do all that you may do')
+        hint = '' if trust else ('; the expansion runs in a sandbox, --trust (trust_xacro=True) '
+                                 'runs it with all your rights')
         raise DescriptionError(f'xacro: {str(answered["error"])[:1200]}', element=str(path),
                                valid=_VALID + hint)
     raise DescriptionError(
@@ -89,7 +90,7 @@ def expand_xacro(path: Path, arguments: Mapping[str, str], *, trust: bool = Fals
 
 
 def _answer(reply: bytes, path: Path) -> dict[str, Any]:
-    """The answer of the process; the file may have written into it as well."""
+    """Return the reply of the process; code in the xacro file may have written to it as well."""
     try:
         answer = json.loads(reply)
     except (ValueError, RecursionError):

@@ -11,8 +11,8 @@ from robodyn_ros.errors import DescriptionError
 
 MAX_BYTES = 20_000_000  # ten times the size of a URDF of several hundred links
 MAX_DEPTH = 100  # a URDF nests about 6 elements
-LARGEST = 1e9  # magnitude of any number: products of several stay far below overflow
-# `<?xml version="0.0"?>` is found in public robots; the parser knows versions from 1.0 on
+LARGEST = 1e9  # largest magnitude of a number, so that products of several do not overflow
+# `<?xml version="0.0"?>` occurs in public robots; the parser accepts 1.0 and newer
 _VERSION = re.compile(rb'\A((?:\xef\xbb\xbf)?\s*<\?xml\s+version\s*=\s*["\'])[^"\']{0,20}(["\'])')
 
 
@@ -22,7 +22,7 @@ def parse_xml(text: str | bytes, *, comments: bool = False) -> etree._Element:
     Parameters
     ----------
     text : str or bytes
-        The document. A ``str`` is taken as Unicode whatever its declaration says.
+        The document. The encoding that a ``str`` declares is ignored.
     comments : bool
         Keep comments.
 
@@ -75,7 +75,7 @@ def _parse(text: bytes, comments: bool) -> etree._Element:
 
 
 def _without_declaration(text: str) -> str:
-    """Drop ``<?xml ... ?>``: its encoding no longer holds for decoded text; lines are kept."""
+    """Drop ``<?xml ... ?>``, whose encoding does not apply to decoded text; keep the lines."""
     if text.startswith('<?xml') and '?>' in text:
         head, _, rest = text.partition('?>')
         return '\n' * head.count('\n') + rest

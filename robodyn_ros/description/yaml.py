@@ -1,9 +1,9 @@
-"""YAML from strangers: bounded in size, depth and number of entries, and plain data alone.
+"""Parses YAML from untrusted sources: plain data only, with limits on size, depth and entries.
 
-The subset is that of YAML 1.2's core schema: mappings with text keys, lists, text, ``true`` and
-``false``, integers, floats and ``null``. Tags (``!!python/...``) and dates are not interpreted;
-``1:50`` and ``yes`` are text. Anchors, aliases and merge keys (``<<``) work, and every alias
-counts as all the entries that it stands for.
+The subset is that of the core schema of YAML 1.2: mappings with text keys, lists, text, ``true``
+and ``false``, integers, floats and ``null``. Tags (``!!python/...``) are rejected; dates, ``1:50``
+and ``yes`` are text. Anchors, aliases and merge keys (``<<``) work; an alias counts as all the
+entries that it stands for.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from robodyn_ros.errors import LONGEST_NAME, DescriptionError, PlacedError
 from robodyn_ros.files import read_regular
 
 MAX_BYTES = 1_000_000  # the motor data of a hundred joints take 30 kB, a long excitation 20 kB
-MAX_DEPTH = 20  # the deepest file that we read has 5 levels
+MAX_DEPTH = 20  # levels; the deepest known file has 5
 MAX_ENTRIES = 100_000  # scalars, lists and mappings; aliases count as what they stand for
 MAX_TEXT = 10_000  # characters of one scalar
 MAX_DIGITS = 100  # characters of one number
@@ -37,7 +37,7 @@ _PARSER: Any = getattr(yaml, 'CSafeLoader', yaml.SafeLoader)  # only its events 
 
 
 def read_yaml(path: str | Path, *, error: PlacedError = DescriptionError) -> Any:
-    """Read a YAML file of at most `MAX_BYTES`; as `parse_yaml`.
+    """Read a YAML file of at most `MAX_BYTES`; see `parse_yaml`.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ def read_yaml(path: str | Path, *, error: PlacedError = DescriptionError) -> Any
     Raises
     ------
     DescriptionError or LogError
-        The file cannot be read, is no regular file, or is not valid YAML.
+        The file cannot be read, is not a regular file, or is not valid YAML.
     """
     return parse_yaml(read_regular(path, MAX_BYTES, error=error), str(path), error=error)
 
@@ -63,15 +63,15 @@ def parse_yaml(text: str | bytes, label: str = 'YAML', *,
     text : str or bytes
         One document.
     label : str
-        What errors call it, a file name for example.
+        Its name in error messages, for example a file name.
     error : type
         DescriptionError or LogError.
 
     Raises
     ------
     DescriptionError or LogError
-        The text is not valid YAML, holds a tag, a key twice, or is beyond one of the bounds.
-        Names the line, never repeats the content.
+        The text is not valid YAML, contains a tag or a duplicate key, or exceeds a limit. The
+        message names the line and does not repeat the content.
     """
     size = len(text) if isinstance(text, bytes) else len(text.encode(errors='replace'))
     if size > MAX_BYTES:

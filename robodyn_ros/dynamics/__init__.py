@@ -1,4 +1,4 @@
-"""The equations of motion: one algorithm a file, compiled for the robot; no ROS."""
+"""The equations of motion, one algorithm per file, compiled for each robot."""
 
 from robodyn_ros.dynamics.closed_loops import ClosedLoopDynamics
 from robodyn_ros.dynamics.dynamics import Dynamics

@@ -1,8 +1,8 @@
-"""`Assembly`: where the dependent joints of a robot with closed loops are.
+"""`Assembly`: solves for the dependent joints of a robot with closed loops.
 
-Newton's method on the gaps between the points that are held together, in small steps from a pose
-that is known, so that the mechanism stays assembled the way it is. One pose and many are found by
-the same steps; a single pose has a loop of its own, which needs no masks.
+Newton's method closes the gaps between the points that the cuts hold together, in small steps from
+a known pose, so that the mechanism stays in the same assembly mode. Single poses and batches take
+the same steps; single poses have their own, faster code without masks.
 """
 
 from __future__ import annotations
@@ -14,34 +14,34 @@ from numpy.typing import NDArray
 
 from robodyn_ros.spatial import Array
 
-CLOSED = 1e-14  # m between points that count as coincident, a few units in the last place of 1 m
-ROUGH = 1e-9  # m, accepted where rounding keeps Newton's method from coming nearer
-STEP = 0.1  # rad or m of an independent joint, from one solution to the next
-LARGEST = 0.5  # rad or m of a dependent joint, in one of Newton's steps
-ITERATIONS = 30  # of Newton's method, which needs 3 to 5 where the loops close
-ANCHORS = 64  # samples of a batch that are reached from one of them
-FARTHEST = 1e3  # rad or m from the pose to start from: more are no robot's joint positions
+CLOSED = 1e-14  # m, gap that counts as closed: a few units in the last place of 1 m
+ROUGH = 1e-9  # m, gap that is accepted if round-off prevents further convergence
+STEP = 0.1  # rad or m, largest step of an independent joint between two solutions
+LARGEST = 0.5  # rad or m, largest step of a dependent joint in one iteration
+ITERATIONS = 30  # limit of Newton's method, which needs 3 to 5 iterations if the loops close
+ANCHORS = 64  # samples of a batch that start from the solution of the same sample
+FARTHEST = 1e3  # rad or m from the start; joint positions farther away are mistakes
 
 
 class Assembly:
-    """One way to put a mechanism together, from the pose in which it first closed.
+    """One assembly mode of a mechanism, defined by the pose in which its loops first closed.
 
     Parameters
     ----------
     newton : callable
-        Gaps (m) and Newton's step of the dependent joints, in one array, for poses of all b
-        joints, shape (b,) or (N, b).
+        Returns the gaps (m) and the Newton step of the dependent joints, in one array, for poses
+        of all b joints, shape (b,) or (N, b).
     free, bound : sequence of int
         Indices of the independent and of the dependent joints.
     first : ndarray, shape (b,)
-        Pose of all joints, near which the loops are closed first.
+        Pose of all joints from which the loops are first closed.
 
     Attributes
     ----------
     home : ndarray, shape (b,)
-        The pose in which it first closed.
+        The pose in which the loops first closed.
     closed : bool
-        Whether the loops close at home.
+        Whether the loops close at `home`.
     """
 
     def __init__(self, newton: Callable[[Array], Array], free: Sequence[int],
@@ -67,8 +67,8 @@ class Assembly:
         -------
         full : ndarray, shape (N, b)
         closed : ndarray of bool, shape (N,)
-            Where the loops close; nowhere at goals that are not finite, or farther than
-            `FARTHEST` from the start.
+            Whether the loops close; False for goals that are not finite or farther than `FARTHEST`
+            from the start.
         """
         begin = self.home if near is None else near
         if len(goals) == 1:
@@ -83,7 +83,7 @@ class Assembly:
         full = begin
         way = goal - begin[self._free]
         longest = float(np.abs(way).max(initial=0.0))
-        if not longest < FARTHEST:  # nor where it is not a number
+        if not longest < FARTHEST:  # also False for nan
             return full, False
         steps = max(1, int(np.ceil(longest / STEP)))
         for k in range(1, steps + 1):
@@ -95,7 +95,7 @@ class Assembly:
         return full, True
 
     def _march_all(self, full: Array, goals: Array) -> tuple[Array, NDArray[np.bool_]]:
-        """Reach many goals, each along a straight line from its beginning."""
+        """Reach many goals, each along a straight line from its start."""
         begin = np.broadcast_to(full, (len(goals), full.shape[1]))
         way = goals - begin[:, self._free]
         closed = np.abs(way).max(axis=1, initial=0.0) < FARTHEST
@@ -126,7 +126,7 @@ class Assembly:
         return full, before < ROUGH
 
     def _close_all(self, full: Array) -> tuple[Array, NDArray[np.bool_]]:
-        """Close the loops of many poses; one that does not converge stays where it came to."""
+        """Close the loops of many poses; those that do not converge keep their last iterate."""
         full, bound, before = full.copy(), self._bound, np.full(len(full), np.inf)
         active = np.arange(len(full))
         for _ in range(ITERATIONS):

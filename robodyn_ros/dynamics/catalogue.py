@@ -1,4 +1,4 @@
-"""Every function of the equations of motion in the form that kernels are traced from."""
+"""All functions of the equations of motion, in the form from which kernels are traced."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from robodyn_ros.errors import UnknownNameError
 from robodyn_ros.kernels import KernelSpec, pullback
 from robodyn_ros.model import Model
 
-Points = tuple[tuple[str, tuple[float, float, float]], ...]  # link, and where in its frame (m)
+Points = tuple[tuple[str, tuple[float, float, float]], ...]  # link, and position in its frame, m
 
 
 class Catalogue:
@@ -38,7 +38,7 @@ class Catalogue:
     def __init__(self, model: Model, friction_width: float = 0.0):
         self.model, self.width = model, friction_width
         self.tree: Tree = build_tree(model)
-        self.light: Tree = regroup(self.tree)  # the same generalised forces, fewer parameters
+        self.light: Tree = regroup(self.tree)  # same generalised forces with fewer parameters
         self.fingerprint = fingerprint(model, friction_width)
 
     def _spec(self, name: str, arguments: Sequence[str], shape: tuple[int, ...],
@@ -46,10 +46,10 @@ class Catalogue:
         return KernelSpec(f'{self.fingerprint}|{name}', tuple(arguments),
                           (self.model.n,) * len(arguments), shape, function)
 
-    # the terms, as plain functions of arrays of floats or symbols ----------------------------
+    # the terms, as functions of arrays of floats or symbols ----------------------------------
 
     def inverse_dynamics(self, q: Any, qd: Any, qdd: Any) -> Any:
-        """``M qdd + c + g`` with rotors, and friction."""
+        """``M qdd + c + g + friction``, with rotor inertia in M and c."""
         return (newton_euler(self.light, q, qd, qd, qdd, self.tree.gravity)
                 + armature_torque(self.model, qdd) + self.friction(qd))
 
@@ -63,7 +63,7 @@ class Catalogue:
         return newton_euler(self.light, q, qd, qd, np.zeros(self.model.n), np.zeros(3))
 
     def coriolis_matrix(self, q: Any, qd: Any) -> Any:
-        """C of Christoffel symbols: column j is the bilinear form at (qd, e_j)."""
+        """C from Christoffel symbols: column j is the bilinear form at (qd, e_j)."""
         n = self.model.n
         return np.array([newton_euler(self.light, q, qd, unit, np.zeros(n), np.zeros(3))
                          for unit in np.eye(n)]).T
@@ -73,7 +73,7 @@ class Catalogue:
         return friction_torque(self.model, qd, self.width)
 
     def mass_matrix(self, q: Any) -> Any:
-        """M with rotors."""
+        """M, rotor inertia included."""
         return composite_mass_matrix(self.light, q) + armature_matrix(self.model)
 
     def terms(self, q: Any, qd: Any) -> Any:
@@ -82,7 +82,7 @@ class Catalogue:
                                self.mass_matrix(q).ravel()])
 
     def forward_dynamics(self, q: Any, qd: Any, tau: Any) -> Any:
-        """Qdd of ``M qdd = tau - c - g - friction``."""
+        """The solution qdd of ``M qdd = tau - c - g - friction``."""
         bias = self.inverse_dynamics(q, qd, np.zeros(self.model.n))
         last = [max(np.flatnonzero(self.tree.row[:self.tree.bodies, k])) for k in
                 range(self.model.n)]
@@ -104,14 +104,14 @@ class Catalogue:
         return np.array([(qd @ self.momentum(q, qd)) * 0.5, potential_energy(self.tree, q)])
 
     def wrenches(self, q: Any, qd: Any, qdd: Any) -> Any:
-        """Force and moment through every body's joint, then what the base exerts on the root."""
+        """Force and moment through the joint of every body, then those of the base on the root."""
         placements = joint_transforms(self.tree, q)
         motions = forward_pass(self.tree, placements, qd, qd, qdd, self.tree.gravity)
         joints, base = backward_pass(self.tree, placements, motions, self.tree.gravity)
         return np.array([np.concatenate(wrench) for wrench in [
             *joints[:self.tree.bodies], base]])
 
-    # the same as kernels ------------------------------------------------------------------------
+    # specifications of kernels ------------------------------------------------------------------
 
     def spec(self, name: str) -> KernelSpec:
         """Return the specification of a term above.

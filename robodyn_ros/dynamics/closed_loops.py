@@ -1,7 +1,8 @@
-"""Arms with closed loops: a tree whose branches meet again (Kolyubin 2.3.2).
+"""Dynamics of robots with closed loops (Kolyubin 2.3.2).
 
-A cut says that points of two links coincide; some joints are independent, the others follow. With
-``qd = G(q) qd_r`` of all joints, the equations of the tree are reduced to
+The loops are cut open, which leaves a tree; each cut says that points of two links coincide. Some
+joints are independent, the others depend on them. With the velocities ``qd = G(q) qd_r`` of all
+joints, the equations of the tree are reduced to
 ``G' M G qdd_r + G' (M dG/dt qd_r + c + friction) + G' g = G' tau``.
 """
 
@@ -19,7 +20,7 @@ from robodyn_ros.errors import ShapeError, UnknownNameError
 from robodyn_ros.model import Model
 from robodyn_ros.spatial import Array
 
-# kernels that a method needs: of the loops, and of the tree
+# kernels that each method needs: those of the loops, and those of the tree
 _NEEDED: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     **{name: (('terms',), ()) for name in ('terms', 'mass_matrix', 'gravity', 'coriolis',
                                            'friction')},
@@ -34,41 +35,41 @@ class ClosedLoopDynamics(LoopKinematics):
     """Dynamics of a robot with closed loops, in its independent joints.
 
     Every method takes one state, arrays of shape (n,), or a batch, shape (N, n). The keyword
-    ``near`` is a pose of all joints, shape (b,), from which the loops are followed in small steps
-    to the pose in question, see `positions`; by default that in which the robot was assembled.
-    A caller that follows a motion keeps the last pose and passes it on: this is faster, and a
-    robot that has reached a pose by a detour stays assembled the way it is.
+    ``near`` is a pose of all joints, shape (b,), from which the loops are closed in small steps
+    up to the given state, see `positions`; by default it is the pose `home`. A caller that follows
+    a motion should pass on the last pose: this is faster, and the robot stays in the assembly mode
+    that it has reached.
 
     Parameters
     ----------
     model : Model
-        The tree.
+        The robot with its loops cut open.
     loops : Loops, str, Path or mapping
         Cuts and independent joints, see `read_loops`.
     start : array-like, shape (b,), optional
-        Positions of all joints near which the loops are closed first: this chooses the way in
-        which the robot is assembled. Default: what the loops say, else zero.
+        Positions of all joints from which the loops are first closed; they choose the assembly
+        mode. Default: the start pose in ``loops``, else zero.
     friction_width : float
-        As of `Dynamics`.
+        See `Dynamics`.
 
     Attributes
     ----------
     joints : Joints
-        The n independent ones, with their limits.
+        The n independent joints and their limits.
     dependent_names : tuple of str
-        The others.
+        Names of the dependent joints.
     tree : Dynamics
-        Of the robot with its loops cut open.
+        Dynamics of the robot with its loops cut open.
 
     Raises
     ------
     UnknownNameError, ValueRangeError
-        A link or joint that does not exist; loops that do not leave as many joints dependent as
-        they bind; loops that cannot be closed.
+        A link or joint does not exist, the number of dependent joints does not match the
+        constraints of the loops, or the loops cannot be closed.
 
     Notes
     -----
-    No call changes the object, so several threads may use it at once.
+    No method changes the object, so several threads may use it at the same time.
 
     Examples
     --------
@@ -85,12 +86,12 @@ class ClosedLoopDynamics(LoopKinematics):
 
     def with_model(self, model: Model, *,
                    friction_width: float | None = None) -> ClosedLoopDynamics:
-        """Return the same loops of a tree with other parameters."""
+        """Return the dynamics of the same loops for a tree with other parameters."""
         width = self.friction_width if friction_width is None else friction_width
         return ClosedLoopDynamics(model, self.loops, start=self.home, friction_width=width)
 
     def warm_up(self, *names: str) -> None:
-        """Compile now what these methods need.
+        """Compile the kernels of these methods now instead of at their first call.
 
         Raises
         ------
@@ -129,13 +130,13 @@ class ClosedLoopDynamics(LoopKinematics):
                         near: ArrayLike | None = None) -> Array:
         """Return ``C = G' (C_tree G + M dG/dt)``, shape (n, n): ``dM/dt - 2 C`` is skew.
 
-        One state at a time.
+        Takes single states only.
         """
         motion, n = self.motion(q, qd, near=near), self.n
         bilinear = np.zeros((self.model.n, n))
         own = self._table(motion.q, motion.qd)
         inverse = np.linalg.pinv(own[:, 1:-1][:, self._bound], rcond=SINGULAR)
-        for k, column in enumerate(motion.matrix.T):  # the drift is a quadratic form: polarise it
+        for k, column in enumerate(motion.matrix.T):  # polarisation of the drift, a quadratic form
             both = self._table(motion.q, motion.qd + column)[:, -1]
             alone = self._table(motion.q, column)[:, -1]
             bilinear[self._bound, k] = -inverse @ (both - own[:, -1] - alone) / 2
@@ -146,7 +147,7 @@ class ClosedLoopDynamics(LoopKinematics):
 
     def friction(self, qd: ArrayLike, q: ArrayLike | None = None, *,
                  near: ArrayLike | None = None) -> Array:
-        """Return the friction of all joints as the independent ones feel it, shape of qd."""
+        """Return the friction of all joints, reduced to the independent joints, shape of qd."""
         if q is None:
             raise ShapeError('q', 'None', f'({self.n},): friction of loops depends on the pose')
         return self.terms(q, qd, near=near).friction
@@ -168,9 +169,10 @@ class ClosedLoopDynamics(LoopKinematics):
                           near: ArrayLike | None = None) -> Array:
         """Return force (N) and moment (N m) at each cut on its second link, shape (cuts, 6).
 
-        Root axes, about the cut's first point; one state, or (N, cuts, 6). The torques are those
-        of `inverse_dynamics`, on the independent joints alone. Forces that the loops do not
-        determine (those across the plane of a plane mechanism) are the smallest possible.
+        They are in root axes, about the first point of the cut; for a batch, the shape is
+        (N, cuts, 6). The torques are those of `inverse_dynamics`, which act on the independent
+        joints only. Of forces that the loops do not determine (such as those across the plane of a
+        planar mechanism), the solution with the smallest norm is returned.
         """
         motion = self.motion(q, qd, near=near)
         need = self.tree.inverse_dynamics(motion.q, motion.qd,
@@ -203,7 +205,7 @@ class ClosedLoopDynamics(LoopKinematics):
 
     def base_wrench(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, *,
                     near: ArrayLike | None = None) -> Array:
-        """Return what the robot exerts on its mounting, see `Dynamics.base_wrench`."""
+        """Return the wrench that the robot exerts on its mounting, see `Dynamics.base_wrench`."""
         motion = self.motion(q, qd, near=near)
         return self.tree.base_wrench(motion.q, motion.qd, motion.qdd(self._array('qdd', qdd)))
 

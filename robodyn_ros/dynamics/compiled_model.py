@@ -1,4 +1,4 @@
-"""A model and the kernels compiled for it: what `Dynamics` and its parts are built on."""
+"""`CompiledModel`: a model and its kernels, the base class of `Dynamics`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class CompiledModel:
     friction_width : float
         Width of the smooth sign of Coulomb friction, rad/s or m/s.
     threads : int
-        How many threads a batch may use.
+        Maximum number of threads for a batch.
     """
 
     def __init__(self, model: Model, *, friction_width: float = 0.0, threads: int = 1):
@@ -47,7 +47,7 @@ class CompiledModel:
         return _make, (type(self), self.model, self.friction_width, self.threads)
 
     def kernel(self, name: str) -> Kernel:
-        """Return the kernel of a term, for callers that want its address or operation count."""
+        """Return the kernel of a term, for callers that need its address or operation count."""
         return self._kernel_of(name, lambda: self.catalogue.spec(name))
 
     def _kernel_of(self, key: Any, make: Callable[[], KernelSpec]) -> Kernel:

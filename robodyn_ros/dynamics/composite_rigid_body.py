@@ -1,7 +1,8 @@
-"""Mass matrix by composite rigid bodies: theory section 2.3.
+"""Mass matrix by the composite rigid body algorithm: theory section 2.3.
 
-Everything beyond joint i, frozen, is one rigid body. Accelerating it about joint i alone takes a
-wrench; seen by the joints before i, that is a column of M.
+With all joints beyond joint i locked, the bodies that joint i carries form one rigid body. The
+wrench that gives it a unit acceleration about joint i, projected onto the axes of joint i and of
+the joints before it, is a column of M.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from robodyn_ros.spatial import inertia_tensor
 
 
 def to_parent(rigid: Any, placement: Placement) -> Any:
-    """Rigid-body parameters, shape (10,), in the parent's frame (Steiner, Kolyubin App. 3)."""
+    """Return inertial parameters, (10,), in the parent's frame (Steiner, Kolyubin App. 3)."""
     shift = placement.translation
     mass, moment = rigid[6], placement.rotation @ np.asarray(rigid[7:10])
     inertia = placement.turn @ inertia_tensor(rigid) @ placement.turn.T
@@ -34,7 +35,7 @@ def to_parent(rigid: Any, placement: Placement) -> Any:
 
 
 def composites(tree: Tree, placements: Sequence[Placement]) -> list[Any]:
-    """Rigid-body parameters of each body and all beyond it, in its frame."""
+    """Return the inertial parameters of each body with all that it carries, in its frame."""
     rigid: list[Any] = list(tree.inertial_parameters)
     for i in reversed(range(len(rigid))):
         if tree.parent[i] >= 0:
@@ -43,7 +44,7 @@ def composites(tree: Tree, placements: Sequence[Placement]) -> list[Any]:
 
 
 def composite_mass_matrix(tree: Tree, q: Any) -> Any:
-    """M without armature, shape (n, n)."""
+    """Return M without armature, shape (n, n)."""
     placements = joint_transforms(tree, q)
     total: list[list[Any]] = [[0.0] * tree.n for _ in range(tree.n)]
     for i, rigid in enumerate(composites(tree, placements)):
@@ -67,7 +68,7 @@ def composite_mass_matrix(tree: Tree, q: Any) -> Any:
 
 
 def _add(total: list[list[Any]], tree: Tree, i: int, j: int, value: Any) -> None:
-    """Add joints i and j's entry of the tree's mass matrix to the coordinates'."""
+    """Add the entry of the bodies' joints i and j to the mass matrix of the coordinates."""
     for k in np.flatnonzero(tree.row[i]):
         for m in np.flatnonzero(tree.row[j]):
             entry = tree.row[i, k] * (tree.row[j, m] * value)

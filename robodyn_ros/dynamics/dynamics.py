@@ -23,32 +23,32 @@ from robodyn_ros.spatial import Array
 class Dynamics(LinkFunctions, ParameterFunctions):
     """The equations of motion ``M qdd + C qd + g + friction = tau + J' F_ext`` of one robot.
 
-    Every method takes one state, arrays of shape (n,), or a batch, shape (N, n), and answers in
-    the same form, float64. Code for this robot is compiled when a method is first called and kept
-    on disk. Rotor inertia is part of M and C; ``friction`` has the friction of links and motors.
+    Every method takes one state, arrays of shape (n,), or a batch, shape (N, n), and returns
+    float64 arrays of the same form. Code for this robot is compiled when a method is first called
+    and cached on disk. M and C include rotor inertia; ``friction`` is that of links and motors.
 
     Parameters
     ----------
     model : Model
         The robot.
     friction_width : float
-        Coulomb friction's sign(s) becomes ``s / sqrt(s^2 + width^2)``, rad/s or m/s; 0 (the
-        default) is the sign itself.
+        Replaces the sign(s) of Coulomb friction by ``s / sqrt(s^2 + width^2)``, rad/s or m/s. With
+        0, the default, the sign itself is used.
     threads : int
-        How many threads a batch may use.
+        Maximum number of threads for a batch.
 
     Notes
     -----
     Joint order is ``model.joint_names``. Units: rad, m, s, N m, N. Wrong shapes raise
     `ShapeError`, unknown links `UnknownNameError`.
 
-    The keyword ``near`` of some methods is for robots with closed loops, see `RobotDynamics`; it
-    is accepted here so that callers need not tell the two apart, and has no effect.
+    Some methods have a keyword ``near`` for robots with closed loops, see `RobotDynamics`. It has
+    no effect here; it is accepted so that callers can treat both kinds of robots alike.
     """
 
     @property
     def n(self) -> int:
-        """Number of joints that move on their own."""
+        """Number of independent joints."""
         return self.model.n
 
     @property
@@ -58,22 +58,22 @@ class Dynamics(LinkFunctions, ParameterFunctions):
 
     @property
     def dependent_names(self) -> tuple[str, ...]:
-        """Names of joints that follow from others by closed loops: none."""
+        """Names of the joints that closed loops make dependent: none."""
         return ()
 
     @property
     def cuts(self) -> tuple[Cut, ...]:
-        """Where closed loops are held together: nowhere, see `ClosedLoopDynamics`."""
+        """The cuts of closed loops: none, see `ClosedLoopDynamics`."""
         return ()
 
     @property
     def home(self) -> Array:
-        """A pose of all joints in which the robot is assembled, shape (n,): zero."""
+        """A pose of all joints in which closed loops are closed, shape (n,): zero."""
         return np.zeros(self.n)
 
     @property
     def tree(self) -> Dynamics:
-        """The dynamics of the robot with its loops cut open: itself, as there are none."""
+        """The dynamics of the robot with its loops cut open: the object itself."""
         return self
 
     def with_model(self, model: Model, *, friction_width: float | None = None) -> Dynamics:
@@ -82,7 +82,7 @@ class Dynamics(LinkFunctions, ParameterFunctions):
         return Dynamics(model, friction_width=width, threads=self.threads)
 
     def warm_up(self, *names: str) -> None:
-        """Compile the single-state kernels of these methods now, not at their first call.
+        """Compile the single-state kernels of these methods now instead of at their first call.
 
         Raises
         ------
@@ -92,7 +92,7 @@ class Dynamics(LinkFunctions, ParameterFunctions):
         for name in names:
             self.kernel(name).single  # noqa: B018
 
-    # the fast functions; each is compiled when first used -----------------------------------
+    # kernels of single states, compiled when first used -------------------------------------
 
     @cached_property
     def _inverse_dynamics(self) -> Callable[..., Array]:
@@ -136,8 +136,8 @@ class Dynamics(LinkFunctions, ParameterFunctions):
         q, qd, qdd : array-like, shape (n,) or (N, n)
             Positions, velocities, accelerations.
         f_ext : mapping of str to array-like, shape (6,) or (N, 6), optional
-            For each named link, the wrench that the environment exerts on it: force (N), then
-            moment about the link frame's origin (N m), in the axes of the root frame.
+            Wrenches that the environment exerts on links, by link name: force (N), then moment
+            about the origin of the link frame (N m), in the axes of the root frame.
 
         Returns
         -------
@@ -148,35 +148,35 @@ class Dynamics(LinkFunctions, ParameterFunctions):
         return tau if f_ext is None else tau - self._external(q, f_ext)
 
     def gravity(self, q: ArrayLike, *, near: ArrayLike | None = None) -> Array:
-        """g(q), shape of q, N m or N: what holds the robot still (Velagić 4.42)."""
+        """g(q), shape of q, N m or N: the torques that hold the robot at rest (Velagić 4.42)."""
         return self._gravity(q)
 
     def coriolis(self, q: ArrayLike, qd: ArrayLike, *, near: ArrayLike | None = None) -> Array:
-        """C(q, qd) qd, shape of q, N m or N: Coriolis, centrifugal, gyroscopic; no gravity."""
+        """C(q, qd) qd, shape of q, N m or N: Coriolis, centrifugal and gyroscopic terms only."""
         return self._coriolis(q, qd)
 
     def coriolis_matrix(self, q: ArrayLike, qd: ArrayLike, *,
                         near: ArrayLike | None = None) -> Array:
-        """C(q, qd), shape (n, n) or (N, n, n), of Christoffel symbols of the first kind.
+        """C(q, qd), shape (n, n) or (N, n, n), from Christoffel symbols of the first kind.
 
-        The choice that makes ``dM/dt - 2 C`` skew (Kolyubin 2.30, 4.3; Velagić 4.48-4.53).
+        With this choice ``dM/dt - 2 C`` is skew-symmetric (Kolyubin 2.30, 4.3; Velagić 4.48-4.53).
         """
         return self.kernel('coriolis_matrix').single(q, qd)  # type: ignore[no-any-return]
 
     def mass_matrix(self, q: ArrayLike, *, near: ArrayLike | None = None) -> Array:
-        """M(q), shape (n, n) or (N, n, n), rotors included (Kolyubin 2.27, Velagić 4.34)."""
+        """M(q), shape (n, n) or (N, n, n), with rotor inertia (Kolyubin 2.27, Velagić 4.34)."""
         return self._mass_matrix(q)
 
     def friction(self, qd: ArrayLike, q: ArrayLike | None = None, *,
                  near: ArrayLike | None = None) -> Array:
         """Friction of links and motors, shape of qd, N m or N (Kolyubin 5.7-5.8).
 
-        It does not depend on the pose q; that of `ClosedLoopDynamics` does.
+        It does not depend on the pose q, unlike the friction of `ClosedLoopDynamics`.
         """
         return self._friction(qd)
 
     def terms(self, q: ArrayLike, qd: ArrayLike, *, near: ArrayLike | None = None) -> Terms:
-        """M, C qd, g and friction from one kernel."""
+        """M, C qd, g and friction, computed by one kernel."""
         flat = self._terms(q, qd)
         n = self.model.n
         if flat.ndim == 1:
@@ -205,7 +205,7 @@ class Dynamics(LinkFunctions, ParameterFunctions):
     def energy(self, q: ArrayLike, qd: ArrayLike, *, near: ArrayLike | None = None) -> Energy:
         """Kinetic and potential energy, J, each a float or shape (N,).
 
-        Potential energy is of the moving bodies, zero where their mass is at the root's origin.
+        Potential energy is that of the moving bodies, relative to their mass in the root's origin.
         """
         both = self.kernel('energy').single(q, qd)
         if both.ndim == 1:
@@ -232,14 +232,14 @@ class Dynamics(LinkFunctions, ParameterFunctions):
         return (np.concatenate([np.broadcast_to(qd, drift.shape), drift], axis=-1),
                 np.concatenate([np.zeros_like(inverse), inverse], axis=-2))
 
-    # what closed loops add: nothing follows from the joints but themselves ----------------------
+    # the interface of robots with closed loops, for a tree --------------------------------------
 
     def positions(self, q: ArrayLike, *, near: ArrayLike | None = None) -> Array:
-        """Positions of all joints, shape of q: those that are given, rad or m."""
+        """Positions of all joints, shape of q, rad or m: q itself."""
         return check_array(q, self.n, 'q')
 
     def reachable(self, q: ArrayLike) -> NDArray[np.bool_]:
-        """In which poses, shape (N, n), the robot can be assembled: all that are finite; (N,)."""
+        """Whether loops can be closed in poses, shape (N, n): in all finite ones; shape (N,)."""
         finite: NDArray[np.bool_] = np.isfinite(np.atleast_2d(check_array(q, self.n, 'q')))
         return np.asarray(finite.all(axis=1))
 
@@ -252,11 +252,11 @@ class Dynamics(LinkFunctions, ParameterFunctions):
 
     def velocities(self, q: ArrayLike, qd: ArrayLike, *,
                    near: ArrayLike | None = None) -> Array:
-        """Velocities of all joints, shape of q: those that are given."""
+        """Velocities of all joints, shape of q: qd itself."""
         return check_array(qd, self.n, 'qd')
 
     def singularity(self, q: ArrayLike, *, near: ArrayLike | None = None) -> Any:
-        """How far closed loops are from a singularity: 1, as far as can be, or N times 1."""
+        """Distance of closed loops from a singularity: 1, the largest value; a float or (N,)."""
         q = check_array(q, self.n, 'q')
         return 1.0 if q.ndim == 1 else np.ones(len(q))
 
@@ -269,7 +269,7 @@ class Dynamics(LinkFunctions, ParameterFunctions):
 
     def operational_space(self, q: ArrayLike, qd: ArrayLike, link: str,
                           axes: Sequence[int] = (0, 1, 2, 3, 4, 5)) -> OperationalSpace:
-        """Dynamics as seen at a link (Kolyubin 1.18): Lambda, mu, rho.
+        """Operational-space dynamics of a link (Kolyubin 1.18): Lambda, mu, rho.
 
         Parameters
         ----------
@@ -278,7 +278,7 @@ class Dynamics(LinkFunctions, ParameterFunctions):
         link : str
             Name of the link.
         axes : sequence of int
-            The rows of the Jacobian that span the task: 0-2 linear, 3-5 angular.
+            Rows of the Jacobian that span the task: 0-2 linear, 3-5 angular.
         """
         if not axes or not set(axes) <= set(range(6)) or len(set(axes)) != len(axes):
             raise UnknownNameError('task axes', list(axes), map(str, range(6)))
@@ -292,7 +292,7 @@ class Dynamics(LinkFunctions, ParameterFunctions):
 
     @property
     def wrench_joints(self) -> tuple[str, ...]:
-        """Order of `joint_wrenches`: ``model.joint_names``, then the joints that mimic."""
+        """Order of `joint_wrenches`: ``model.joint_names``, then the mimic joints."""
         mimics = [name for name in self.model.body_joints if name not in self.model.joint_names]
         return (*self.model.joint_names, *mimics)
 
@@ -305,7 +305,7 @@ class Dynamics(LinkFunctions, ParameterFunctions):
         q, qd, qdd : array-like, shape (n,) or (N, n)
             Motion.
         frame : {'joint', 'root'}
-            Axes: of the joint's child link, or of the root.
+            Axes of the result: those of the joint's child link, or those of the root.
 
         Returns
         -------
@@ -330,7 +330,7 @@ class Dynamics(LinkFunctions, ParameterFunctions):
                     near: ArrayLike | None = None) -> Array:
         """Force (N) and moment (N m) that the robot exerts on its mounting, shape (6,) or (N, 6).
 
-        In the root frame, about its origin; the root link's own weight included. This is the
-        "shaking" force and moment of Kolyubin 1.3.
+        It is given in the root frame, about its origin, and includes the weight of the root link.
+        This is the "shaking" force and moment of Kolyubin 1.3.
         """
         return -self.kernel('wrenches').single(q, qd, qdd)[..., -1, :]

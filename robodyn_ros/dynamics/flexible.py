@@ -1,9 +1,9 @@
-"""Arms with elastic gears: motor and link of a joint move apart (Kolyubin 2.3.3).
+"""Dynamics of robots with elastic gears, whose motors and links move separately (Kolyubin 2.3.3).
 
 ``M(q) qdd + c + g + friction = K (theta - q) + D (theta' - qd)`` for the links, and
-``I_m theta'' + motor friction + K (theta - q) + D (theta' - qd) = tau`` for the motors, theta and
-I_m as felt behind the gear. Motors couple with no other joint than their own (Spong's reduced
-model).
+``I_m theta'' + motor friction + K (theta - q) + D (theta' - qd) = tau`` for the motors, with theta
+and I_m seen from the output side of the gear. A motor is coupled only with its own joint (Spong's
+reduced model).
 """
 
 from __future__ import annotations
@@ -15,22 +15,24 @@ from numpy.typing import ArrayLike
 
 from robodyn_ros.dynamics.dynamics import Dynamics
 from robodyn_ros.errors import ShapeError, ValueRangeError, check_type
+from robodyn_ros.kernels import smooth_sign
 from robodyn_ros.model import A_MODEL, MOTOR_FRICTION, PARAMETER_NAMES, ROTOR, Model
 from robodyn_ros.numerics import real_numbers
 from robodyn_ros.packages import package
 from robodyn_ros.spatial import Array
 
-_NODES = 9  # samples of the gears' torque, through which a polynomial in time is laid
-_WINDOW = 0.02  # s to either side of the state, in which they are taken
+_NODES = 9  # samples of the gears' torque that a polynomial in time interpolates
+_WINDOW = 0.02  # s, time before and after the state in which the samples are taken
 _SETTLING = 50  # iterations in which the links' deflection under gravity must converge
-_SETTLED = 1e-12  # rad, change of the deflection in the last iteration
-_SETTLED_ROUGHLY = 1e-6  # rad, accepted where it converges slowly
+_SETTLED = 1e-12  # rad, change of the deflection that ends the iterations
+_SETTLED_ROUGHLY = 1e-6  # rad, change that is accepted if convergence is slow
 
 
 class ElasticTorque(NamedTuple):
-    """Motor torque and motion that a link motion needs; shape (n,) each.
+    """Motor torque and motor motion that a link motion requires; shape (n,) each.
 
-    Torque in N m; motor positions behind the gear in rad, and their derivatives in rad/s, rad/s^2.
+    The torque is in N m. Motor positions are seen from the output side of the gear, in rad, with
+    their derivatives in rad/s and rad/s^2.
     """
 
     torque: Array
@@ -40,27 +42,27 @@ class ElasticTorque(NamedTuple):
 
 
 class FlexibleDynamics:
-    """Dynamics of a robot some joints of which are elastic.
+    """Dynamics of a robot with elastic joints.
 
     Parameters
     ----------
     model : Model
-        The robot; a joint is elastic where `Model.stiffness` is finite, and its `Model.armature`
-        is above 0 then.
+        The robot. A joint is elastic if its `Model.stiffness` is finite; its `Model.armature` must
+        then be above 0.
     friction_width : float
         Width of the smooth sign of Coulomb friction, see `Dynamics`.
 
     Raises
     ------
     ValueRangeError
-        No joint is elastic; an elastic joint has no rotor inertia, or follows another.
+        No joint is elastic, an elastic joint has no rotor inertia, or a joint mimics another.
     """
 
     def __init__(self, model: Model, *, friction_width: float = 0.0):
         check_type('model', model, Model, A_MODEL)
         if model.body_joints != model.joint_names and set(model.body_joints) != set(
                 model.joint_names):
-            raise ValueRangeError('joints', 'some mimic others', 'joints that move on their own')
+            raise ValueRangeError('joints', 'some mimic others', 'joints without <mimic>')
         order = [model.body_joints.index(name) for name in model.joint_names]
         stiffness = model.stiffness[order]
         self.elastic = np.flatnonzero(np.isfinite(stiffness))
@@ -91,18 +93,18 @@ class FlexibleDynamics:
 
     def inverse_dynamics(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, qddd: ArrayLike,
                          qdddd: ArrayLike) -> ElasticTorque:
-        """Return the motors' torque and motion that a motion of the links needs.
+        """Return the torque and motion of the motors that a motion of the links requires.
 
         Parameters
         ----------
         q, qd, qdd, qddd, qdddd : array-like, shape (n,)
-            Link positions and four derivatives, rad or m and per s, s^2, s^3, s^4.
+            Link positions and their first four time derivatives, rad or m, s.
 
         Notes
         -----
-        The gears' torque and its derivatives come from the links' inverse dynamics along the
-        motion with these derivatives; nothing measured is differentiated. The gears' damping is
-        left out: with it the motion of the motors depends on their past.
+        The time derivatives of the gears' torque are computed from the inverse dynamics of the
+        links along the given motion; measurements are not differentiated. The damping of the gears
+        is neglected, because with it the motion of the motors would depend on its history.
         """
         motion = [self._array(name, x) for name, x in zip(
             ('q', 'qd', 'qdd', 'qddd', 'qdddd'), (q, qd, qdd, qddd, qdddd), strict=True)]
@@ -119,13 +121,13 @@ class FlexibleDynamics:
 
     def forward_dynamics(self, q: ArrayLike, qd: ArrayLike, theta: ArrayLike, theta_d: ArrayLike,
                          torque: ArrayLike) -> tuple[Array, Array]:
-        """Return link and motor accelerations, shape (n,) both; rigid joints have the same.
+        """Return link and motor accelerations, shape (n,) each; in rigid joints they are equal.
 
         Parameters
         ----------
         q, qd, theta, theta_d : array-like, shape (n,)
-            Positions and velocities of links and motors; those of a rigid joint's motor are not
-            used.
+            Positions and velocities of links and motors; those of the motors of rigid joints are
+            ignored.
         torque : array-like, shape (n,)
             Torques of the motors, N m or N.
         """
@@ -142,14 +144,14 @@ class FlexibleDynamics:
         return qdd, theta_dd
 
     def deflection(self, q: ArrayLike) -> Array:
-        """Return ``theta - q``, shape (n,), for which the springs hold the links at rest at q."""
+        """Return ``theta - q``, shape (n,), with which the springs hold the links at rest at q."""
         result = np.zeros(self.n)
         gravity = self.links.gravity(self._array('q', q))
         result[self.elastic] = gravity[self.elastic] / self.stiffness
         return result
 
     def links_at_rest(self, theta: ArrayLike) -> Array:
-        """Return the link positions, shape (n,), at rest while the motors are held at theta.
+        """Return the link positions at rest, shape (n,), for motors that are held at theta.
 
         Raises
         ------
@@ -175,9 +177,9 @@ class FlexibleDynamics:
         q : array-like, shape (n,)
             Pose of the links.
         motors_locked : bool
-            Whether the motors are held, as by stiff position control; otherwise they move freely,
-            and there is a frequency of about 0 for every motor. A mode that gravity makes
-            unstable counts as 0.
+            Whether the motors are held, for example by stiff position control. Otherwise they
+            move freely, which gives a frequency of about 0 for every motor. The frequency of a
+            mode that gravity makes unstable is 0.
         """
         q_, e = self._array('q', q), self.elastic
         eigh = package('scipy.linalg').eigh
@@ -199,7 +201,7 @@ class FlexibleDynamics:
         return np.sqrt(np.maximum(squares, 0.0)) / (2 * np.pi)
 
     def _gravity_stiffness(self, q: Array) -> Array:
-        """Derivative of gravity with respect to the positions, symmetric, shape (n, n)."""
+        """Return the derivative of gravity by the positions, a symmetric matrix, shape (n, n)."""
         zero, rows = np.zeros_like(q), []
         for i in range(self.n):
             pulled = self.links.inverse_dynamics_pullback(
@@ -209,7 +211,7 @@ class FlexibleDynamics:
         return np.asarray((matrix + matrix.T) / 2)
 
     def _torque_derivatives(self, motion: list[Array]) -> tuple[Array, Array]:
-        """First and second derivative in time of the gears' torque along a motion."""
+        """Return the first and second time derivative of the gears' torque along a motion."""
         s = _WINDOW * np.cos(np.pi * np.arange(_NODES) / (_NODES - 1))
         powers = np.vander(s, 5, increasing=True) / np.array([1, 1, 2, 6, 24])
         q = powers @ np.array(motion)
@@ -221,9 +223,8 @@ class FlexibleDynamics:
 
     def _friction(self, speed: Array) -> Array:
         viscous, coulomb, offset = self._motor_friction.T
-        sign = np.sign(speed) if not self._width else speed / np.sqrt(
-            speed**2 + self._width**2)
-        return viscous * speed + coulomb * sign + offset
+        return np.asarray(
+            viscous * speed + coulomb * smooth_sign(speed, self._width) + offset, np.float64)
 
     def _array(self, name: str, values: ArrayLike) -> Array:
         array = real_numbers(name, values)

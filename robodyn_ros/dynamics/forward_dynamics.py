@@ -12,7 +12,7 @@ from robodyn_ros.kernels.expression import Scalar
 
 
 class SingularMassMatrixError(RobodynError):
-    """A coordinate that moves no inertia; ``coordinate`` is its number."""
+    """A coordinate moves no inertia, so M is singular; ``coordinate`` is its index."""
 
     def __init__(self, coordinate: int, joint: str = ''):
         self.coordinate = coordinate
@@ -26,13 +26,13 @@ def solve_symmetric(matrix: Any, right: Any, order: Sequence[int]) -> Any:
     Parameters
     ----------
     order : sequence of int
-        Elimination order. From the tips to the base, branches stay apart: entries between them are
-        zero and stay zero (Featherstone's branch-induced sparsity).
+        Elimination order. If it goes from the tips to the base, entries between separate branches
+        stay zero (Featherstone's branch-induced sparsity).
 
     Raises
     ------
     SingularMassMatrixError
-        A coordinate has no inertia whatever the pose.
+        A coordinate has no inertia in any pose.
     """
     a = {(i, j): matrix[i, j] for i in order for j in order}
     x = {i: right[i] for i in order}

@@ -34,17 +34,17 @@ class InertiaBounds:
 
 def inertia_bounds(model: Model, samples: int = 4096, refinements: int = 12,
                    seed: int = 0) -> InertiaBounds:
-    """Estimate the bounds of M's eigenvalues over the joint range.
+    """Estimate bounds of the eigenvalues of M over the joint range.
 
-    Random poses first, then ever smaller steps around the best. Joints without limits turn a full
-    circle, or slide 1 m each way.
+    The search starts with random poses and continues with ever smaller random steps around the
+    best one. Joints without limits are searched over a full turn, or over 1 m in each direction.
 
     Parameters
     ----------
     model : Model
         The robot.
     samples, refinements : int
-        Poses of the first search, and rounds of the second (a tenth of the poses each).
+        Number of random poses, and number of refinements, each with a tenth as many poses.
     seed : int
         Seed of the random numbers.
     """

@@ -1,4 +1,4 @@
-"""Joint torques besides those of rigid bodies: armature and friction (theory sections 3, 4)."""
+"""Joint torques of armature and friction (theory sections 3, 4)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from robodyn_ros.model import Model
 def friction_torque(model: Model, qd: Any, width: float) -> Any:
     """Link- and motor-side friction at the coordinates, shape (n,) (Kolyubin 5.7-5.8).
 
-    ``Fv s + Fc sign(s) + off`` for the velocity s of each joint, and of each motor at the joint.
+    ``Fv s + Fc sign(s) + off`` for the velocity s of each joint, and of each motor at its joint.
     """
     total: list[Any] = [0.0] * model.n
     for rows, parameters in ((model.row, model.link_friction),

@@ -52,7 +52,7 @@ def link_jacobian(tree: Tree, frame: LinkFrame, q: Any) -> Any:
 
 
 def link_drift(tree: Tree, frame: LinkFrame, q: Any, qd: Any) -> Any:
-    """``dJ/dt qd`` of a link, shape (6,): its acceleration where qdd = 0."""
+    """``dJ/dt qd`` of a link, shape (6,): its acceleration for qdd = 0."""
     if frame.body < 0:
         return np.zeros(6)
     motions = list(forward_pass(tree, joint_transforms(tree, q), qd, qd, np.zeros(tree.n),
@@ -64,7 +64,7 @@ def link_drift(tree: Tree, frame: LinkFrame, q: Any, qd: Any) -> Any:
 
 
 def potential_energy(tree: Tree, q: Any) -> Any:
-    """``-sum (m p + R h) . g`` of the moving bodies, J; zero where all mass is at the origin."""
+    """``-sum (m p + R h) . g`` of the moving bodies, J; zero if all mass were at the origin."""
     total: Any = 0.0
     for (rotation, origin), body in zip(body_poses(tree, q), tree.inertial_parameters,
                                         strict=True):

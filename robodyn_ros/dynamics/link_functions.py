@@ -13,7 +13,7 @@ from robodyn_ros.spatial import Array
 
 
 class LinkFunctions(CompiledModel):
-    """The part of `Dynamics` that is about where links are and how they move."""
+    """The part of `Dynamics` for the poses and velocities of links."""
 
     def _link_kernel(self, kind: str, link: str) -> Kernel:
         return self._kernel_of((kind, link),

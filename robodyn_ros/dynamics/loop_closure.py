@@ -1,4 +1,4 @@
-"""Loops as functions to trace: gaps, Newton's step, the motion that follows, reduced equations."""
+"""Functions of closed loops to trace: gaps, Newton step, motion matrix, reduced equations."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ Pairs = tuple[tuple[tuple[str, tuple[float, ...]], tuple[str, tuple[float, ...]]
 
 
 class LoopClosure:
-    """The functions of one tree with some pairs of points held together.
+    """The functions of one tree in which pairs of points are held together.
 
-    Dependent joints are solved for by least squares, since pairs may hold more directions together
-    than are independent.
+    The dependent joints are found by least squares, since the constraints of the pairs may be
+    redundant.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ class LoopClosure:
         return Kernel(KernelSpec(key, arguments, sizes, shape, function))
 
     def table(self, q: Any, qd: Any) -> Any:
-        """Gap of each pair, its derivative by q, and its second time derivative where qdd = 0.
+        """Gap of each pair, its derivative by q, and its second time derivative for qdd = 0.
 
         The gap is the first point minus the second, in root axes; shape (3 pairs, b + 2).
         """
@@ -74,12 +74,12 @@ class LoopClosure:
         return np.array(columns, dtype=object).T
 
     def _solve(self, jacobian: Any, right: Any) -> Any:
-        """Least squares of the dependent joints."""
+        """Solve for the dependent joints in the least-squares sense."""
         j = jacobian[:, self._bound]
         return solve_symmetric(j.T @ j, j.T @ right, range(len(self._bound)))
 
     def newton(self, q: Any) -> Any:
-        """Gaps, and the step of the dependent joints that closes them to first order."""
+        """Gaps, and the Newton step of the dependent joints that closes them."""
         table = self.table(q, np.zeros(len(q)))
         return np.concatenate([table[:, 0], self._solve(table[:, 1:-1], table[:, 0])])
 

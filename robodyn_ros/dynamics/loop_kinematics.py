@@ -1,4 +1,4 @@
-"""Where the dependent joints of closed loops are, and how they move."""
+"""Positions and velocities of the dependent joints of closed loops."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ SINGULAR = 1e-6  # smallest over largest singular value of the dependent joints'
 
 
 class LoopKinematics:
-    """The part of `ClosedLoopDynamics` that is about positions and velocities.
+    """The part of `ClosedLoopDynamics` for positions and velocities.
 
-    Parameters, attributes and errors are described there.
+    For parameters, attributes and errors see `ClosedLoopDynamics`.
     """
 
     def __init__(self, model: Model, loops: Loops | str | Path | Mapping[str, Any], *,
@@ -59,7 +59,8 @@ class LoopKinematics:
         rank = int(np.linalg.matrix_rank(self._jacobian(home), tol=SINGULAR))
         if rank != len(self._bound):
             raise ValueRangeError('independent joints', len(self._free),
-                                  f'{model.n - rank}: the cuts bind {rank} of {model.n} joints')
+                                  f'{model.n - rank}: the cuts constrain {rank} of the '
+                                  f'{model.n} joints')
 
     def __repr__(self) -> str:
         """Name and independent joints."""
@@ -77,11 +78,11 @@ class LoopKinematics:
 
     @property
     def cuts(self) -> tuple[Cut, ...]:
-        """Where the loops are held together."""
+        """The cuts, at which the loops are held together."""
         return self.loops.cuts
 
     def closure_of(self, catalogue: Catalogue) -> LoopClosure:
-        """Return the loops' functions to trace, for a catalogue of the same tree."""
+        """Return the functions of the loops for a catalogue of the same tree."""
         return LoopClosure(catalogue, self._pairs, self._free, self._bound)
 
     @property
@@ -91,21 +92,21 @@ class LoopKinematics:
 
     @property
     def home(self) -> Array:
-        """The pose of all joints, shape (b,), in which the robot was assembled; read-only."""
+        """The pose of all joints, shape (b,), in which the loops were first closed; read-only."""
         return self._assembly.home
 
     def positions(self, q: ArrayLike, *, near: ArrayLike | None = None) -> Array:
-        """Return the positions of all joints for those of the independent ones.
+        """Return the positions of all joints for given positions of the independent joints.
 
-        Newton's method, in small steps along a straight line from ``near``, so that the robot
-        stays assembled the way it is there.
+        They are found by Newton's method, in small steps along a straight line from ``near``, so
+        that the robot stays in the assembly mode of ``near``.
 
         Parameters
         ----------
         q : array-like, shape (n,) or (N, n)
             Positions of the independent joints, rad or m.
         near : array-like, shape (b,), optional
-            A pose of all joints to start from, for example what this method returned last;
+            A pose of all joints to start from, for example the last result of this method;
             default: `home`.
 
         Returns
@@ -115,7 +116,8 @@ class LoopKinematics:
         Raises
         ------
         ValueRangeError
-            A position is not finite, or the loops cannot be closed there; names the cut.
+            A position is not finite, or the loops cannot be closed there. The message names the
+            cut.
         """
         goal = self._array('q', q)
         goals = np.atleast_2d(goal)
@@ -126,12 +128,12 @@ class LoopKinematics:
         return full[0] if goal.ndim == 1 else full
 
     def reachable(self, q: ArrayLike) -> NDArray[np.bool_]:
-        """Return in which poses the loops close with every dependent joint within its limits.
+        """Return whether the loops close with every dependent joint within its limits.
 
         Parameters
         ----------
         q : array-like, shape (N, n)
-            Positions of the independent joints, reached from `home`.
+            Positions of the independent joints, which are approached from `home`.
 
         Returns
         -------
@@ -151,7 +153,7 @@ class LoopKinematics:
         q, qd : array-like, shape (n,) or (N, n)
             Positions and velocities of the independent joints.
         near : array-like, shape (b,), optional
-            As of `positions`.
+            See `positions`.
         """
         full, table = self._at('motion', near, q, qd)
         return FullMotion(full, *(np.ascontiguousarray(part) for part in (
@@ -172,16 +174,17 @@ class LoopKinematics:
         return self.motion(q, qd, near=near).qdd(self._array('qdd', qdd))
 
     def singularity(self, q: ArrayLike, *, near: ArrayLike | None = None) -> Any:
-        """Return how far the loops are from a singularity: 1 far, 0 there; a float or (N,).
+        """Return the distance of the loops from a singularity, 0 to 1; a float or (N,).
 
-        Smallest over largest singular value of the dependent joints' part of the loops' Jacobian.
+        It is the ratio of the smallest to the largest singular value of the loops' Jacobian with
+        respect to the dependent joints, and 0 in a singularity.
         """
         values = np.linalg.svd(self._jacobian(self.positions(q, near=near))[..., self._bound],
                                compute_uv=False)
         ratio = values[..., len(self._bound) - 1] / values[..., 0]
         return float(ratio) if ratio.ndim == 0 else ratio
 
-    # within -----------------------------------------------------------------------------------
+    # helpers ----------------------------------------------------------------------------------
 
     def _first(self, start: ArrayLike | None) -> Array:
         names = self.model.joint_names
@@ -199,7 +202,7 @@ class LoopKinematics:
         return pose
 
     def _refuse(self, q: Array, full: Array) -> None:
-        """Say why the loops do not close for q; `full` is where the search for it ended."""
+        """Raise the reason why the loops do not close for q; `full` is where the search ended."""
         where = ', '.join(f'{name} {x:.4g}' for name, x in zip(self.joint_names, q, strict=True))
         if not np.isfinite(q).all():
             raise ValueRangeError('pose', where, 'finite numbers')
@@ -213,7 +216,7 @@ class LoopKinematics:
                               'one in which the loops close')
 
     def _jacobian(self, full: Array) -> Array:
-        """Derivative of the gaps by all joints, shape (..., 3 pairs, b)."""
+        """Return the derivative of the gaps by all joints, shape (..., 3 pairs, b)."""
         return np.asarray(self._table(full, np.zeros_like(full))[..., 1:-1])
 
     def _function(self, name: str) -> Callable[..., Array]:
@@ -226,7 +229,7 @@ class LoopKinematics:
 
     def _at(self, name: str, near: ArrayLike | None, q: ArrayLike,
             *others: ArrayLike) -> tuple[Array, Array]:
-        """Return the closed pose, and a function of it; refuse a pose that is singular."""
+        """Return the closed pose and a function of it; raise an error for a singular pose."""
         arrays = [self._array(what, x) for what, x in zip(('qd', 'qdd'), others, strict=False)]
         full = self.positions(q, near=near)
         result = self._function(name)(full, *arrays)

@@ -1,4 +1,4 @@
-"""What closes a tree to loops: cuts and independent joints, read from YAML."""
+"""Reads the definition of closed loops from YAML: cuts and independent joints."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from robodyn_ros.errors import DescriptionError
 from robodyn_ros.files import check_regular
 from robodyn_ros.spatial import Array
 
-APART = 0.1  # m between the points by which axes or frames are held together; any length serves
+APART = 0.1  # m, distance of the points that represent an axis or a frame; its value is arbitrary
 KEYS = ('independent', 'cuts', 'mjcf', 'start')
 CUT_KEYS = ('links', 'points', 'axes', 'frames')
 VALID = "'independent' with joints, 'cuts' with 'links' and 'points', or 'mjcf'"
@@ -23,14 +23,14 @@ VALID = "'independent' with joints, 'cuts' with 'links' and 'points', or 'mjcf'"
 
 @dataclass(frozen=True, eq=False)
 class Cut:
-    """Points of two links that coincide: one, two on a shared axis, three of a shared frame.
+    """Points of two links that coincide: one, two for a common axis, three for a common frame.
 
     Attributes
     ----------
     links : tuple of str
         The two links.
     points : ndarray, shape (k, 2, 3)
-        k pairs, one point in each link's frame, m; moments are about the first.
+        k pairs of points, one in the frame of each link, m; moments are about the first pair.
     """
 
     links: tuple[str, str]
@@ -39,15 +39,15 @@ class Cut:
 
 @dataclass(frozen=True, eq=False)
 class Loops:
-    """Cuts, the joints that are independent, and where the search for the others starts.
+    """Cuts, independent joints, and a pose from which the loops can be closed.
 
     Attributes
     ----------
     cuts : tuple of Cut
     independent : tuple of str
-        Joints that are moved; the others follow.
+        The independent joints; the other joints depend on them.
     start : dict of str to float
-        Positions of some joints near an assembled robot, rad or m.
+        Joint positions near a pose in which the loops are closed, rad or m; others are zero.
     """
 
     cuts: tuple[Cut, ...]
@@ -60,11 +60,11 @@ def read_loops(source: str | Path | Mapping[str, Any]) -> Loops:
 
     ```yaml
     independent: [joint1, joint2]
-    start: {joint1: 0.3, joint2: 1.6, joint3: -1.3, joint4: 1.3}   # which way it is assembled
+    start: {joint1: 0.3, joint2: 1.6, joint3: -1.3, joint4: 1.3}   # chooses the assembly mode
     cuts:
       - links: [link3, link4]
         points: [[0.4, 0, 0], [0.3, 0, 0]]     # in the links' frames, m; default: their origins
-        axes: [[0, 0, 1], [0, 0, 1]]           # a shared axis through them
+        axes: [[0, 0, 1], [0, 0, 1]]           # a common axis through the points
       - {links: [link5, link6], frames: true}  # the links' frames coincide
     mjcf: arm.xml                              # and every <connect> of this MuJoCo model
     ```
@@ -98,7 +98,7 @@ def connects_of(path: Path) -> tuple[Cut, ...]:
     Raises
     ------
     DescriptionError
-        It cannot be read, or holds bodies together in another way; MuJoCo is not installed.
+        The file cannot be read or has constraints of another kind, or MuJoCo is not installed.
     """
     path = check_regular(path, MAX_BYTES)
     try:
@@ -115,7 +115,7 @@ def connects_of(path: Path) -> tuple[Cut, ...]:
     for k in range(model.neq):
         kind = mujoco.mjtEq(model.eq_type[k])
         if kind == mujoco.mjtEq.mjEQ_JOINT:
-            continue  # a joint that follows another: URDF's mimic
+            continue  # the counterpart of URDF's mimic
         if kind != mujoco.mjtEq.mjEQ_CONNECT or model.eq_objtype[k] != mujoco.mjtObj.mjOBJ_BODY:
             raise DescriptionError(f'has a constraint {kind.name}', element=str(path),
                                    valid='constraints of the kind connect, of bodies')

@@ -1,11 +1,12 @@
 """Recursive Newton-Euler (Luh-Walker-Paul): theory section 2.2.
 
-Forward: angular velocity, angular acceleration and acceleration of each frame's origin. Backward:
-force and moment that the parent must exert. Gravity is the base's acceleration -g.
+The forward pass computes angular velocity, angular acceleration and acceleration of the origin of
+each frame; the backward pass computes force and moment that the parent exerts. Gravity is
+represented by an acceleration -g of the base.
 
-The velocity terms are a quadratic form in qd. They are written as the symmetric bilinear form of
-two velocities u and v: with u = v = qd it is Newton-Euler as in the texts, and with v a unit
-vector it is a column of the Christoffel matrix (``coriolis_matrix``).
+The velocity terms are a quadratic form in qd. They are written as a symmetric bilinear form of two
+velocities u and v. With u = v = qd this is the usual Newton-Euler recursion; with a unit vector v
+it is a column of the Christoffel matrix (``coriolis_matrix``).
 """
 
 from __future__ import annotations
@@ -41,10 +42,10 @@ class Motion:
     angular : (3,)
         Angular acceleration, rad/s^2.
     field : (3, 3)
-        ``S(angular) + (S(u) S(v) + S(v) S(u)) / 2``: times r, the acceleration of a point at r
-        relative to the origin.
+        ``S(angular) + (S(u) S(v) + S(v) S(u)) / 2``; multiplied by r, it is the acceleration of
+        the point r relative to the origin.
     linear : (3,)
-        Acceleration of the origin less gravity, m/s^2.
+        Acceleration of the origin minus gravity, m/s^2.
     """
 
     u: Vector
@@ -65,7 +66,7 @@ def _motion(u: Vector, v: Vector, angular: Vector, linear: Vector) -> Motion:
 
 
 def base_motion(gravity: Any) -> Motion:
-    """Motion of the root: at rest, with the acceleration -g that stands for gravity."""
+    """Motion of the root: at rest, with the acceleration -g that represents gravity."""
     zero = np.zeros(3)
     return _motion(zero, zero, zero, -np.asarray(gravity))
 
@@ -74,8 +75,8 @@ def forward_pass(tree: Tree, placements: Sequence[Placement], u: Any, v: Any, qd
                  gravity: Any) -> Iterator[Motion]:
     """Forward pass: the motion of every body (Velagić 4.89-4.92, Kolyubin 3.3-3.5).
 
-    Bodies are yielded one by one, so that a caller can compute the wrench of each before the next
-    step: the steps depend on one another, and the processor overlaps the two.
+    Bodies are yielded one by one, so that a caller can compute the wrench of a body before the
+    next step. The processor can then execute both at once, while each step depends on the last.
     """
     motions: list[Motion] = []
     base = base_motion(gravity)
@@ -97,7 +98,7 @@ def forward_pass(tree: Tree, placements: Sequence[Placement], u: Any, v: Any, qd
 
 
 def body_wrench(rigid: Any, motion: Motion) -> tuple[Vector, Vector]:
-    """Force and moment about the frame's origin that give a rigid body its motion.
+    """Force and moment about the frame's origin that a rigid body needs for its motion.
 
     ``F = m a + U h``, ``N = I w' + w x (I w) + h x a``, linear in the 10 parameters
     (Velagić 4.93-4.94; Kolyubin 3.1 corrected).
@@ -118,7 +119,7 @@ def body_wrench(rigid: Any, motion: Motion) -> tuple[Vector, Vector]:
 
 def backward_pass(tree: Tree, placements: Sequence[Placement], motions: Iterable[Motion],
                   gravity: Any) -> tuple[list[tuple[Vector, Vector]], tuple[Vector, Vector]]:
-    """Backward pass: force and moment through each joint on its body, then those on the base.
+    """Backward pass: force and moment through each joint on its body, and those on the base.
 
     Velagić 4.93-4.95, Kolyubin 3.6-3.8.
     """

@@ -1,4 +1,4 @@
-"""Least squares on a log without ever storing its observation matrix: W'W and W'tau."""
+"""Normal equations W'W and W'tau of a log, computed without storing its observation matrix W."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from robodyn_ros.errors import ShapeError
 from robodyn_ros.kernels import Kernel
 from robodyn_ros.spatial import Array
 
-BLOCK_BYTES = 1 << 24  # of the regressor that are in memory at a time
+BLOCK_BYTES = 1 << 24  # size of the part of the regressor that is in memory at a time
 
 
 class NormalEquations(NamedTuple):
@@ -28,7 +28,7 @@ def accumulate(kernel: Kernel, q: Array, qd: Array, qdd: Array, tau: Array,
     Parameters
     ----------
     kernel : Kernel
-        Kernel of the regressor; its result has the shape (n, p).
+        Kernel of the regressor, with a result of shape (n, p).
     q, qd, qdd, tau : ndarray, shape (N, n)
         Motion and torque.
     weights : ndarray, shape (n,)
@@ -44,7 +44,7 @@ def accumulate(kernel: Kernel, q: Array, qd: Array, qdd: Array, tau: Array,
     buffer = np.empty((min(block, len(q)), n, p))
     matrix, vector = np.zeros((p, p)), np.zeros(p)
     weighted = tau * weights
-    # a joint's torque depends on the bodies that it carries alone: most of W is zero, and left out
+    # a joint's torque depends only on the bodies that it carries: skip the zeros, most of W
     felt = [np.flatnonzero(row) for row in kernel.nonzero]
     for start in range(0, len(q), block):
         part = slice(start, min(start + block, len(q)))

@@ -19,18 +19,18 @@ class OperationalSpace:
     Attributes
     ----------
     Lambda : ndarray, shape (m, m) or (N, m, m)
-        Inertia seen at the link. In a singular direction, where it would be infinite, the
-        pseudo-inverse leaves it zero.
+        Inertia seen at the link. In a singular direction, where it would be infinite, it is zero
+        (pseudo-inverse).
     mu, rho : ndarray, shape (m,) or (N, m)
         Coriolis and gravity terms, N and N m.
     rank : int or ndarray, shape (N,)
-        How many task directions the robot can accelerate.
+        Number of task directions in which the robot can accelerate the link.
     singular : bool or ndarray, shape (N,)
         Whether ``rank`` is below m: too few joints, or a singular pose.
     redundancy : int or ndarray, shape (N,)
-        ``n - rank``: motions of the joints that leave the link still.
+        ``n - rank``, the number of independent joint motions that do not move the link.
     condition : float or ndarray, shape (N,)
-        Condition number of ``J M^-1 J'``; inf where exactly singular.
+        Condition number of ``J M^-1 J'``; inf if it is exactly singular.
     """
 
     Lambda: Array
@@ -57,7 +57,7 @@ def operational_space(jacobian: Array, drift: Array, mass_matrix: Array, corioli
     """
     m, n = jacobian.shape[-2:]
     lower = np.linalg.cholesky(mass_matrix)
-    # J M^-1 J' = A A' with A = J L^-T; its singular values square to those of Lambda^-1
+    # J M^-1 J' = A A' with A = J L^-T: the squares of its singular values are those of Lambda^-1
     scaled = np.swapaxes(np.linalg.solve(lower, np.swapaxes(jacobian, -1, -2)), -1, -2)
     left, values, _ = np.linalg.svd(scaled, full_matrices=False)
     kept = values > SINGULAR * values[..., :1]

@@ -17,7 +17,7 @@ from robodyn_ros.spatial import Array
 
 
 class ParameterFunctions(CompiledModel):
-    """The part of `Dynamics` that is about the standard parameters."""
+    """The part of `Dynamics` for functions of the standard parameters."""
 
     def regressor(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike,
                   columns: Sequence[int] | None = None) -> Array:
@@ -28,7 +28,7 @@ class ParameterFunctions(CompiledModel):
         q, qd, qdd : array-like, shape (n,) or (N, n)
             Motion.
         columns : sequence of int, optional
-            Which of ``model.parameter_names``; default: all 17 of each joint.
+            Indices into ``model.parameter_names``; default: all 17 of each joint.
 
         Returns
         -------
@@ -52,15 +52,15 @@ class ParameterFunctions(CompiledModel):
         q, qd, qdd : array-like, shape (n,) or (N, n)
             Motion.
         cotangent : array-like, shape (n, p) or (N, n, p)
-            Factors of the regressor's chosen columns, held constant.
+            Factors of the chosen columns of the regressor, held constant.
         columns : sequence of int
-            Which of ``model.parameter_names``.
+            Indices into ``model.parameter_names``.
 
         Returns
         -------
         ndarray, shape (3, n) or (N, 3, n)
-            The rows are the gradients with respect to q, qd and qdd; the derivative of Coulomb
-            friction's sign counts as 0.
+            The rows are the gradients with respect to q, qd and qdd. The derivative of the sign in
+            Coulomb friction is taken as 0.
         """
         chosen = self._chosen(columns)
         kernel = self._kernel_of(('regressor pullback', chosen),
@@ -88,7 +88,7 @@ class ParameterFunctions(CompiledModel):
         q, qd, qdd, tau : array-like, shape (N, n)
             Motion and torque.
         columns : sequence of int, optional
-            Which of ``model.parameter_names``; default: all.
+            Indices into ``model.parameter_names``; default: all.
         weights : array-like, shape (n,), optional
             Factor of each joint's rows; default: 1.
         """

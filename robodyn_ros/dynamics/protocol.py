@@ -1,4 +1,4 @@
-"""`RobotDynamics`: what the dynamics of every robot offer, with closed loops or without."""
+"""`RobotDynamics`: the common interface of dynamics with and without closed loops."""
 
 from __future__ import annotations
 
@@ -22,18 +22,17 @@ from robodyn_ros.spatial import Array
 class RobotDynamics(Protocol):
     """The equations of motion of a robot in its n independent joints.
 
-    `Dynamics` and `ClosedLoopDynamics` satisfy it. Of a robot without closed loops all joints are
-    independent, `cuts` is empty, and ``near`` is not used.
+    `Dynamics` and `ClosedLoopDynamics` implement it. In a robot without closed loops all joints
+    are independent, `cuts` is empty, and ``near`` is not used.
 
-    ``near`` is a pose of all joints, shape (b,), from which closed loops are followed to the pose
-    in question; by default from the one in which the robot was assembled. A caller that follows a
-    motion keeps what `positions` returned last and passes it on. Nothing is kept in the object, so
-    that threads may share it.
+    ``near`` is a pose of all joints, shape (b,), from which closed loops are closed in small steps
+    up to the given state; by default it is `home`. A caller that follows a motion should pass on
+    the last result of `positions`. The methods do not change the object, so threads may share it.
     """
 
     @property
     def model(self) -> Model:
-        """The robot; its loops, if any, cut open."""
+        """The robot, with its loops cut open."""
         ...
 
     @property
@@ -53,22 +52,22 @@ class RobotDynamics(Protocol):
 
     @property
     def dependent_names(self) -> tuple[str, ...]:
-        """Names of the joints that follow from the independent ones; none without loops."""
+        """Names of the dependent joints; empty for a robot without closed loops."""
         ...
 
     @property
     def cuts(self) -> tuple[Cut, ...]:
-        """Where the loops are held together; empty for a robot without closed loops."""
+        """The cuts, at which loops are held together; empty for a robot without closed loops."""
         ...
 
     @property
     def home(self) -> Array:
-        """A pose of all joints, shape (b,), in which the robot is assembled."""
+        """A pose of all joints, shape (b,), in which the loops are closed."""
         ...
 
     @property
     def tree(self) -> Dynamics:
-        """The dynamics of the robot with its loops cut open; itself where there are none."""
+        """The dynamics of the robot with its loops cut open; itself if there are none."""
         ...
 
     @property
@@ -134,11 +133,11 @@ def dynamics_of(robot: Model | RobotDynamics,
     Parameters
     ----------
     robot : Model, Dynamics or ClosedLoopDynamics
-        The robot; dynamics are returned as they are.
+        The robot; dynamics are returned unchanged.
     loops : Loops, str, Path or mapping, optional
-        What closes the model's tree to loops, see `read_loops`.
+        Definition of the closed loops, if there are any, see `read_loops`.
     friction_width : float
-        As of `Dynamics`, for a model.
+        See `Dynamics`; used only if ``robot`` is a model.
 
     Raises
     ------

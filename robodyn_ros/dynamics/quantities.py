@@ -1,4 +1,4 @@
-"""What the methods of a robot's dynamics return where it is more than one array."""
+"""Results of dynamics that consist of several arrays."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from robodyn_ros.spatial import Array
 
 
 class Terms(NamedTuple):
-    """The terms of the equations of motion at one state, or at N states with N in front.
+    """The terms of the equations of motion.
 
     Mass matrix M, shape (n, n); Coriolis and centrifugal forces C qd, gravity g and friction,
-    shape (n,) each.
+    shape (n,) each. For N states, the shapes are preceded by N.
     """
 
     mass_matrix: Array
@@ -30,10 +30,11 @@ class Energy(NamedTuple):
 
 
 class FullMotion(NamedTuple):
-    """The motion of all b joints of the tree that follows from that of the n independent ones.
+    """The motion of all b joints of the tree for a motion of the n independent joints.
 
-    Accelerations are ``matrix @ qdd + drift`` with the independent joints' qdd. The shapes are
-    (b,) for ``q``, ``qd`` and ``drift``, and (b, n) for ``matrix``; for N states with N in front.
+    Accelerations are ``matrix @ qdd + drift`` with the qdd of the independent joints. The shapes
+    are (b,) for ``q``, ``qd`` and ``drift``, and (b, n) for ``matrix``. For N states, the shapes
+    are preceded by N.
     """
 
     q: Array
@@ -42,11 +43,11 @@ class FullMotion(NamedTuple):
     drift: Array
 
     def qdd(self, independent: Array) -> Array:
-        """Return the accelerations of all joints for those of the independent ones."""
+        """Return the accelerations of all joints for those of the independent joints."""
         return times(self.matrix, independent) + self.drift
 
     def reduce(self, torque: Array) -> Array:
-        """Return ``matrix' tau``: torques of all joints as the independent ones feel them."""
+        """Return ``matrix' tau``: torques of all joints, reduced to the independent joints."""
         return np.asarray(np.einsum('...ij,...i->...j', self.matrix, torque))
 
 

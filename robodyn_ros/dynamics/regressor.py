@@ -1,7 +1,7 @@
 """The regressor Y of ``tau = Y(q, qd, qdd) chi``: theory section 8.1 (Kolyubin 5.4-5.9).
 
-The torque that a parameter of body i causes at joint a is the power of body i's wrench for a unit
-velocity of joint a: the twist of frame i for that velocity, times the wrench of a unit parameter.
+By virtual power, the torque that a parameter of body i causes at joint a is the twist of frame i
+for a unit velocity of joint a, times the wrench of body i for a unit value of the parameter.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ STANDARD = len(PARAMETER_NAMES)  # 17 for each body's joint
 
 def standard_regressor(model: Model, tree: Tree, q: Any, qd: Any, qdd: Any, width: float,
                        columns: Sequence[int]) -> Any:
-    """Chosen columns of the regressor of `Model.standard_parameters`, shape (n, len(columns))."""
+    """Return columns of the regressor of `Model.standard_parameters`, shape (n, len(columns))."""
     placements = joint_transforms(tree, q)
     motions = list(forward_pass(tree, placements, qd, qd, qdd, tree.gravity))
     axes = [_carried_axes(tree, placements, body) for body in range(len(motions))]
@@ -47,7 +47,7 @@ def standard_regressor(model: Model, tree: Tree, q: Any, qd: Any, qdd: Any, widt
 
 def _carried_axes(tree: Tree, placements: Sequence[Placement], body: int,
                   ) -> list[tuple[int, Any, Any]]:
-    """Joint, linear and angular velocity of frame ``body`` for a unit velocity of that joint."""
+    """Return, for each joint that carries a body, the body's twist for a unit joint velocity."""
     carried: list[tuple[int, Any, Any]] = []
     path = tree.ancestors(body)
     for joint in path:
@@ -74,7 +74,7 @@ def _project(tree: Tree, axes: list[tuple[int, Any, Any]], wrench: tuple[Any, An
 def _rotor_column(model: Model, tree: Tree, placements: Sequence[Placement],
                   motions: Sequence[Motion], axes: list[list[tuple[int, Any, Any]]], body: int,
                   qdd: Any) -> Any:
-    """Column of Ia: the reflected diagonal, or the spinning rotor less the same rotor at rest."""
+    """Return the column of Ia: reflected inertia, or a spinning rotor minus that rotor at rest."""
     spinning = [i for i in range(len(model.parent)) if not np.isnan(model.spin_axis[i, 0])]
     if body not in spinning:
         row = model.motor_row[body]

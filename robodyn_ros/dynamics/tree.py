@@ -1,7 +1,7 @@
-"""The tree that the recursions run on, and where its bodies are.
+"""`Tree`: the bodies and rotors on which the recursions run, and their placements.
 
-Frames are the bodies' own; functions take NumPy arrays of floats or of symbols alike, so that the
-same lines are computed, tested and compiled.
+All vectors are in the frames of the bodies. The functions take NumPy arrays of floats or of
+symbols, so that the code that is compiled is also the code that is tested.
 """
 
 from __future__ import annotations
@@ -28,16 +28,17 @@ Matrix = Any  # (3, 3) array of floats or symbols
 
 @dataclass(frozen=True, eq=False)
 class Tree:
-    """A model's bodies, parents first, then its spinning rotors as bodies of their own.
+    """The bodies of a model, parents first, followed by its spinning rotors as separate bodies.
 
-    A rotor is a body on its carrier whose joint turns by ``row @ q`` (gear ratio included). It is
-    symmetric about its axis, so its angle never matters and its frame stays the carrier's. Its
-    inertia at rest is part of the carrier's; it is taken from there (theory section 3).
+    A rotor is a body on its carrier whose joint turns by ``row @ q`` (gear ratio included). Since
+    it is symmetric about its axis, its angle has no effect, and its frame is that of the carrier.
+    Its inertia at rest is subtracted from the carrier, which already includes it (theory section
+    3).
 
     Attributes
     ----------
     bodies : int
-        Number of bodies of the model; those after are rotors.
+        Number of bodies of the model; the bodies after them are rotors.
     """
 
     bodies: int
@@ -62,7 +63,7 @@ class Tree:
         return body >= self.bodies
 
     def ancestors(self, body: int) -> list[int]:
-        """The body, its parent, ... up to the first body on the root."""
+        """Return the body, its parent, and so on up to the first body on the root."""
         path = []
         while body >= 0:
             path.append(body)
@@ -101,23 +102,23 @@ def build_tree(model: Model) -> Tree:
 
 
 def cross(a: Vector, b: Vector) -> Vector:
-    """A x b."""
+    """Return the cross product a x b."""
     return np.array([a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2],
                      a[0] * b[1] - a[1] * b[0]])
 
 
 @dataclass(frozen=True, eq=False)
 class Placement:
-    """Where a body is in its parent's frame.
+    """The pose of a body in the frame of its parent.
 
     Attributes
     ----------
     rotation : (3, 3)
-        Body axes to parent axes.
+        Rotation from body axes to parent axes.
     translation : (3,)
         Body origin in the parent frame, m.
     fixed, turn : (3, 3)
-        ``rotation = fixed @ turn``; the turn about the joint's axis alone holds the joint angle.
+        ``rotation = fixed @ turn``, where only the turn about the joint axis depends on q.
     """
 
     rotation: Matrix
@@ -127,7 +128,7 @@ class Placement:
 
 
 def joint_transforms(tree: Tree, q: Any) -> list[Placement]:
-    """Placement of every body for joint positions q, shape (n,)."""
+    """Return the placement of every body for joint positions q, shape (n,)."""
     placements = []
     for i, fixed in enumerate(tree.rotation):
         shift, turn = tree.translation[i], np.eye(3)
@@ -142,7 +143,7 @@ def joint_transforms(tree: Tree, q: Any) -> list[Placement]:
 
 
 def sparse_dot(row: Array, values: Any) -> Any:
-    """``row @ values`` over the non-zeros of a constant row."""
+    """Return ``row @ values``, using only the nonzero elements of a constant row."""
     total: Any = 0.0
     for k in np.flatnonzero(row):
         total = total + row[k] * values[k]
@@ -150,7 +151,7 @@ def sparse_dot(row: Array, values: Any) -> Any:
 
 
 def gather(tree: Tree, per_body: Any) -> Any:
-    """Generalised forces of the coordinates from those of the joints: ``row' @ per_body``."""
+    """Return the generalised forces of the coordinates, ``row' @ per_body``."""
     totals: list[Any] = [0.0] * tree.n
     for row, value in zip(tree.row, per_body, strict=True):
         for k in np.flatnonzero(row):
@@ -159,13 +160,14 @@ def gather(tree: Tree, per_body: Any) -> Any:
 
 
 def regroup(tree: Tree) -> Tree:
-    """Return a tree with fewer non-zero parameters and the same generalised forces.
+    """Return a tree with fewer nonzero parameters and the same generalised forces.
 
-    Mass on a joint's axis moves as the parent does, whatever the joint's angle: each body's mass,
-    its first moment along the axis and one transverse moment of inertia can be counted with the
+    Mass on a joint's axis moves with the parent at any joint angle. The mass of a body, its first
+    moment along the axis and one transverse moment of inertia can therefore be assigned to the
     parent, as a line of mass on the axis (the regrouping of base parameters, theory section 8.2).
-    What arrives at the root is at rest and drops out. A sliding body's inertia tensor is the
-    parent's too, since both turn alike. Joint reactions are not kept.
+    What is assigned to the root has no effect, since the root is at rest. The inertia tensor of a
+    body on a prismatic joint is assigned to the parent too, since both turn alike. Joint reactions
+    change.
     """
     rigid = tree.inertial_parameters.copy()
     for i in reversed(range(len(rigid))):

@@ -1,4 +1,4 @@
-"""Excitation: motions that determine the parameters of a robot well, within its limits."""
+"""Excitation: motions within the limits of a robot that determine its parameters well."""
 
 from robodyn_ros.excitation.constraints import Constraints, Limits
 from robodyn_ros.excitation.fourier import Excitation, Motion

@@ -1,4 +1,4 @@
-"""A capsule around each link that has collision geometry."""
+"""Capsules around the links that have collision geometry."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from robodyn_ros.errors import DescriptionError
 from robodyn_ros.model import Model
 from robodyn_ros.spatial import Array
 
-ALWAYS_TOUCHING = 0.3  # of random poses: a pair that touches in more is close by construction
+ALWAYS_TOUCHING = 0.3  # a pair that touches in more random poses than this is close by design
 CHECKED_POSES = 300
 
 
@@ -35,7 +35,7 @@ def capsules_of(model: Model, folders: tuple[Path, ...] = ()) -> tuple[list[Caps
     model : Model
         The robot.
     folders : tuple of Path
-        Folders in which meshes are looked for.
+        Folders that are searched for meshes.
     """
     found, left = [], []
     for link in model.description.links:
@@ -58,7 +58,7 @@ def _around(link: str, points: Array) -> Capsule:
     along = (points - centre) @ axis
     across = points - centre - np.outer(along, axis)
     radius = float(np.linalg.norm(across, axis=1).max())
-    # the caps reach beyond the ends of the segment, which is shortened as far as possible
+    # the caps extend beyond the ends of the segment, which is therefore as short as possible
     reach = np.sqrt(np.maximum(radius**2 - (across**2).sum(axis=1), 0))
     low, high = float((along + reach).min()), float((along - reach).max())
     low, high = min(low, (low + high) / 2), max(high, (low + high) / 2)
@@ -73,7 +73,7 @@ def _three(values: Array) -> tuple[float, float, float]:
 
 def pairs_to_watch(model: Model, dynamics: Dynamics, capsules: list[Capsule], gap: float,
                    ) -> list[tuple[int, int]]:
-    """Return pairs of capsules that can collide: not neighbours, not close by construction."""
+    """Return pairs of capsules that can collide: neither neighbours nor close by design."""
     q = model.joints.sample_poses(np.random.default_rng(0), CHECKED_POSES)
     bodies = [model.link_frames[capsule.link].body for capsule in capsules]
     candidates = [(i, j) for j in range(len(capsules)) for i in range(j)
@@ -108,9 +108,9 @@ def segment_distance(a: Array, b: Array) -> tuple[Array, Array, Array]:
     Returns
     -------
     distance : ndarray, shape (N,)
-        m.
+        Distance, m.
     on_a, on_b : ndarray, shape (N,)
-        Place of the nearest point: 0 at the first end, 1 at the second.
+        Position of the nearest point: 0 at the first end, 1 at the second.
     """
     u, v, w = a[:, 1] - a[:, 0], b[:, 1] - b[:, 0], a[:, 0] - b[:, 0]
     uu, vv, uv = (u * u).sum(1), (v * v).sum(1), (u * v).sum(1)

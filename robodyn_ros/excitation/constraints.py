@@ -1,7 +1,8 @@
-"""The limits of a motion, each as a number that is zero at the limit and negative within.
+"""Limits of a motion as constraint functions, which are zero at the limit and negative within.
 
-The optimiser sees each limit over all samples as one smooth number (Kreisselmeier-Steinhauser)
-that is never below the worst sample. The final check takes the worst sample of a dense grid.
+For the optimiser, each limit over all samples is aggregated to one smooth number that is never
+below the worst sample (Kreisselmeier-Steinhauser). The final check uses the worst sample of a
+dense grid.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike
 
+from robodyn_ros.description.tree import joints_parent_first
 from robodyn_ros.dynamics import Dynamics
 from robodyn_ros.errors import ValueRangeError
 from robodyn_ros.excitation.capsules import (
@@ -27,8 +29,8 @@ from robodyn_ros.keywords import checked_fields
 from robodyn_ros.model import Model
 from robodyn_ros.spatial import Array
 
-SHARPNESS = 300.0  # the smooth worst value is at most log(N) / SHARPNESS too high
-SHARPNESS_OF_LENGTHS = 2000.0  # the same per m
+SHARPNESS = 300.0  # the smooth maximum exceeds the maximum by at most log(N) / SHARPNESS
+SHARPNESS_OF_LENGTHS = 2000.0  # the same for lengths, 1/m
 
 
 @checked_fields
@@ -41,29 +43,29 @@ class Limits:
     position : array-like, shape (n, 2), optional
         Lowest and highest position of each joint, rad or m.
     velocity, acceleration, jerk : array-like, shape (n,), optional
-        Largest magnitudes, rad or m per s, s^2 and s^3. Acceleration and jerk are not limited
-        where they are not given.
+        Largest magnitudes, rad or m per s, s^2 and s^3. Acceleration and jerk have no limits by
+        default.
     torque : array-like, shape (n,), optional
-        Largest magnitude of the torque of the nominal model, N m or N.
+        Largest magnitude of the torque predicted by the nominal model, N m or N.
     torque_margin : float
         Fraction of the torque limit that is kept in reserve.
     tool : str, optional
-        Link to whose origin the next four limits refer. The default is the last link.
+        Link to whose origin the next four limits apply. The default is the last link.
     height : float, optional
         Lowest z of the tool in the root frame, m.
     distance : float, optional
         Least distance of the tool from the root's z axis, m.
     inside, outside : sequence of array-like, shape (2, 3)
-        Boxes (lower and upper corner in the root frame, m) that the tool must stay inside or
-        outside of.
+        Boxes (lower and upper corner in the root frame, m) inside or outside of which the tool
+        must stay.
     self_collision : bool
-        Whether links must stay apart, as capsules around their collision geometry.
+        Whether self-collisions are avoided, between capsules around the collision geometry.
     floor : float, optional
         Height of a floor that no moving capsule may touch, m.
     gap : float
         Least distance between capsules, m.
     mesh_folders : tuple of Path
-        Folders in which meshes are looked for.
+        Folders that are searched for meshes.
     """
 
     position: ArrayLike | None = None
@@ -85,18 +87,18 @@ class Limits:
 
 @dataclass(frozen=True)
 class Family:
-    """One limit over all samples.
+    """One limit at all samples.
 
     Attributes
     ----------
     name : str
         Name in messages, for example ``torque of joint2``.
     values : ndarray, shape (N,)
-        At most zero where the limit is kept, in units of the limit.
+        Excess over the limit, at most zero where it is respected: relative to the limit, or in m.
     joint : int
         Index of the joint, -1 for a limit of points.
     linear : tuple of (int, float), optional
-        Order of the derivative of the joint's position that is limited, 0 to 3, and its factor.
+        Order of the derivative of the joint position that is limited, 0 to 3, and its factor.
     torque : ndarray, shape (N,), optional
         Derivatives of the values by the torque of the joint.
     points : ndarray, shape (N, k, 3), optional
@@ -239,7 +241,7 @@ class Constraints:
                       first.radius + second.radius + self.limits.gap - distance, points=slope)
 
     def smooth(self, basis: Basis, motion: Motion) -> tuple[Array, Array]:
-        """Return the smooth worst value of every limit (m,) and its gradient (m, 1 + free, n)."""
+        """Return the smooth maximum of every limit (m,) and its gradient (m, 1 + free, n)."""
         torque = self.dynamics.inverse_dynamics(motion.q, motion.qd, motion.qdd)
         values, gradients = [], []
         size, n = motion.q.shape
@@ -291,23 +293,12 @@ class Constraints:
 
 def tip_of(model: Model) -> str:
     """Return the last link of the longest chain, where a tool is mounted."""
-    depth = {link: 0 for link in model.link_frames}
-    for joint in _parents_first(model):
-        depth[joint.child] = depth[joint.parent] + 1
-    return max(depth, key=lambda link: (depth[link], list(depth).index(link)))
-
-
-def _parents_first(model: Model) -> list:  # type: ignore[type-arg]
-    waiting, done = list(model.description.joints), {
-        link.name for link in model.description.links} - {
-        joint.child for joint in model.description.joints}
-    ordered = []
-    while waiting:
-        joint = next(one for one in waiting if one.parent in done)
-        waiting.remove(joint)
-        done.add(joint.child)
-        ordered.append(joint)
-    return ordered
+    description = model.description
+    tip, longest = description.root, 0
+    for joint, depth in joints_parent_first(description.root, description.joints):
+        if depth >= longest:
+            tip, longest = joint.child, depth
+    return tip
 
 
 def _pairs(given: ArrayLike | None, model: Model) -> Array:

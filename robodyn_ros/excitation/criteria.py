@@ -1,7 +1,7 @@
-"""Criteria of a motion, as functions of its base observation matrix (Kolyubin 5.14-5.16).
+"""Optimality criteria of a motion, functions of its base observation matrix (Kolyubin 5.14-5.16).
 
-Every criterion is a function of the singular values of W, so that its gradient by W is
-``W V f V'``.
+Every criterion is a function of the singular values of W, so its gradient by W has the form
+``W V f V'`` with the right singular vectors V and a diagonal matrix f.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ class Criterion:
     name : str
         ``condition``: logarithm of the condition number; ``determinant``: -log det W'W.
     scaling : str
-        ``columns``: the columns of W are scaled to equal length, as for the condition number of
-        an estimate; ``none``: they are taken as they are.
+        ``columns``: the columns of W are scaled to equal norm, as for the condition number of an
+        estimate; ``none``: they are not scaled.
     noise : ndarray, shape (rows,)
-        Standard deviation of each row's torque, by which the rows are weighted; N m or N.
+        Standard deviation of the torque of each row, N m or N; its inverse is the row's weight.
     """
 
     def __init__(self, linear: LinearModel, base: BaseParameters, basis: Basis, name: str,
@@ -59,12 +59,12 @@ class Criterion:
         self.name, self.scaling, self.noise = name, scaling, noise
 
     def matrix(self, motion: Motion) -> Array:
-        """Weighted base observation matrix, shape (N rows, b)."""
+        """Return the weighted base observation matrix, shape (N rows, b)."""
         w = self.linear.regressor(motion.q, motion.qd, motion.qdd)[:, :, self.base.kept]
         return (w / self.noise[:, None]).reshape(-1, w.shape[2])
 
     def condition(self, motion: Motion) -> float:
-        """Condition number of the scaled matrix."""
+        """Return the condition number of the scaled matrix."""
         w = self.matrix(motion)
         if self.scaling == 'columns':
             w = safe_divide(w, np.linalg.norm(w, axis=0))
@@ -72,7 +72,7 @@ class Criterion:
         return float(safe_divide(values[0], values[-1], at_zero=np.inf))
 
     def __call__(self, motion: Motion) -> Value:
-        """Value and gradient at a motion of the basis."""
+        """Return value and gradient at a motion of the basis."""
         w = self.matrix(motion)
         lengths = np.ones(w.shape[1])
         if self.scaling == 'columns' and self.name == 'condition':
@@ -106,9 +106,9 @@ class Criterion:
         Parameters
         ----------
         motion : Motion
-            Samples whose noise is independent.
+            Samples with independent noise.
         noise : ndarray, shape (rows,)
-            Standard deviation of one sample's torque, N m or N.
+            Standard deviation of the torque of one sample, N m or N.
         repeats : float
             Number of times that the motion is measured.
         """

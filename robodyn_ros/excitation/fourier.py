@@ -1,4 +1,4 @@
-"""`Excitation`: a periodic motion of finite Fourier series that starts and ends at rest (5.13)."""
+"""`Excitation`: a periodic motion as a finite Fourier series, at rest at both ends (5.13)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from robodyn_ros.description.section import Section
 from robodyn_ros.errors import LogError, ShapeError, UnknownNameError, ValueRangeError
 from robodyn_ros.spatial import Array
 
-LONGEST_PERIOD, MOST_PERIODS = 1e4, 9999  # s; an excitation that lasts longer is a mistake
+LONGEST_PERIOD, MOST_PERIODS = 1e4, 9999  # s, and number; larger values are mistakes
 _KEYS = ('joint_names', 'period', 'periods', 'centre', 'sine', 'cosine', 'facts')
 
 
@@ -30,7 +30,7 @@ class Motion(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Excitation:
-    """A motion for identification, ready to play.
+    """A motion for identification.
 
     ``q_j(t) = centre_j + sum_k sine_kj sin(k w t) + cosine_kj cos(k w t)``, w = 2 pi / period.
 
@@ -47,7 +47,7 @@ class Excitation:
     sine, cosine : ndarray, shape (K, n)
         Coefficients, rad or m.
     facts : dict
-        How it was found: criterion, scaling, and the values that were reached.
+        Facts about its optimisation: criterion, scaling, and the values that were reached.
     """
 
     joint_names: tuple[str, ...]
@@ -69,7 +69,7 @@ class Excitation:
         return self.period * self.periods
 
     def at(self, t: ArrayLike) -> Motion:
-        """Return the motion at some times; the robot rests before and after it.
+        """Return the motion at given times; the robot is at rest before and after it.
 
         Parameters
         ----------
@@ -101,7 +101,7 @@ class Excitation:
         return t, self.at(t)
 
     def to_text(self) -> str:
-        """Return a summary for people."""
+        """Return a summary as text."""
         facts = self.facts
         played = 'once' if self.periods == 1 else f'{self.periods} times'
         lines = [f'{self.harmonics} harmonics, a period of {self.period:.4g} s, played {played}']
@@ -111,7 +111,8 @@ class Excitation:
                       f'(kind: {facts["kind"]}, scaling: {facts["scaling"]})']
         if facts.get('check'):
             lines += [f'all limits were checked at {facts["check"]["rate"]:g} Hz; the closest is',
-                      f'{facts["check"]["closest"]} with {facts["check"]["reserve"]:.2%} left']
+                      f'{facts["check"]["closest"]} with a reserve of '
+                      f'{facts["check"]["reserve"]:.2%}']
         if 'mean_torque' in facts:
             lines.append('mean absolute torques: '
                          + ' '.join(f'{value:.3g}' for value in facts['mean_torque']))
@@ -130,7 +131,7 @@ class Excitation:
 
     @classmethod
     def from_yaml(cls, source: str | Path) -> Excitation:
-        """Read an excitation that `to_yaml` has written.
+        """Read an excitation that was written by `to_yaml`.
 
         Parameters
         ----------
@@ -140,10 +141,10 @@ class Excitation:
         Raises
         ------
         LogError
-            If something is missing or of the wrong shape.
+            A value is missing or has the wrong shape.
         """
         name = str(source) if isinstance(source, Path) else 'excitation'
-        valid = 'a file that `robodyn excite` has written'
+        valid = 'a file that was written by `robodyn excite`'
         try:
             content = Section.read(source, name, _KEYS, error=LogError) \
                 if isinstance(source, Path) else \
@@ -164,19 +165,19 @@ class Excitation:
 
 
 class Basis:
-    """The series at sample times as matrices: ``q = centre + positions @ x``, and derivatives.
+    """The Fourier series at sample times as matrices: ``q = centre + positions @ x``.
 
-    A column of x has 2 K - 2 free numbers for each joint, which leave velocity and acceleration
-    zero at the start and end of a period.
+    Each joint has a column of x with 2 K - 2 free numbers. For all their values, velocity and
+    acceleration are zero at the start and end of a period.
 
     Parameters
     ----------
     period : float
-        s.
+        Period, s.
     harmonics : int
-        K, at least 2.
+        Number K of harmonics, at least 2.
     samples : int
-        Over one period.
+        Number of samples of one period.
     """
 
     def __init__(self, period: float, harmonics: int, samples: int):
@@ -187,7 +188,7 @@ class Basis:
         w = 2 * np.pi / period * k
         t = np.arange(samples) * period / samples
         s, c = np.sin(np.outer(t, w)), np.cos(np.outer(t, w))
-        # numbers of about 1 for every harmonic: coefficients fall with its order
+        # coefficients fall with the order of a harmonic: scale them to a similar size
         self._scale = np.concatenate([1 / k, 1 / k])
         at_rest = np.zeros((2, 2 * harmonics))
         at_rest[0, :harmonics] = w * self._scale[:harmonics]
@@ -198,23 +199,23 @@ class Basis:
         self.velocities = np.hstack([c * w, -s * w]) @ self._free
         self.accelerations = np.hstack([-s * w**2, -c * w**2]) @ self._free
         self.jerks = np.hstack([-c * w**3, s * w**3]) @ self._free
-        # between samples a trigonometric polynomial of order K is at most this much larger
+        # largest factor by which a trigonometric polynomial of order K can exceed its samples
         self.between = 1 / np.cos(np.pi * harmonics / samples)
 
     @property
     def free(self) -> int:
-        """Free numbers of each joint, the centre not counted: 2 K - 2."""
+        """Number of free numbers of each joint besides its centre, 2 K - 2."""
         return self._free.shape[1]
 
     def motion(self, x: Array) -> Motion:
-        """Motion of the samples; x of shape (1 + free, n), the centre first."""
+        """Return the motion at the samples for x, shape (1 + free, n), with the centre first."""
         if x.shape[0] != 1 + self.free:
             raise ShapeError('x', f'shape {x.shape}', f'({1 + self.free}, n)')
         return Motion(x[0] + self.positions @ x[1:], self.velocities @ x[1:],
                       self.accelerations @ x[1:], self.jerks @ x[1:])
 
     def pull(self, q: Array, qd: Array, qdd: Array, qddd: Array | None = None) -> Array:
-        """Gradient by x of a scalar with these gradients by the motion; shape (1 + free, n)."""
+        """Return the gradient by x, (1 + free, n), of a scalar with gradients by the motion."""
         inner = self.positions.T @ q + self.velocities.T @ qd + self.accelerations.T @ qdd
         if qddd is not None:
             inner = inner + self.jerks.T @ qddd
@@ -222,7 +223,7 @@ class Basis:
 
     def excitation(self, x: Array, joint_names: tuple[str, ...], periods: int,
                    facts: dict[str, Any]) -> Excitation:
-        """Return the series of x."""
+        """Return the excitation with the coefficients x."""
         coefficients = self._free @ x[1:]
         return Excitation(joint_names, self.period, periods, x[0].copy(),
                           coefficients[:self.harmonics], coefficients[self.harmonics:], facts)

@@ -1,4 +1,4 @@
-"""Finds the excitation that determines a robot's parameters best (Kolyubin 5.13-5.16)."""
+"""Optimises an excitation for the identification of a robot's parameters (Kolyubin 5.13-5.16)."""
 
 from __future__ import annotations
 
@@ -35,25 +35,25 @@ from robodyn_ros.spatial import Array
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-CHECK_RATE = 1000.0  # Hz, of the grid on which every limit is checked at the end
-SAMPLES_PER_HARMONIC = 30  # at which the criterion is evaluated
-FINE_PER_HARMONIC = 80  # at which the limits are evaluated
+CHECK_RATE = 1000.0  # Hz, rate of the samples at which every limit is checked at the end
+SAMPLES_PER_HARMONIC = 30  # samples at which the criterion is evaluated
+FINE_PER_HARMONIC = 80  # samples at which the limits are evaluated
 TRIES = 6  # random motions for each start
 FIRST_ROUND, LAST_ROUND = 15, 400  # iterations of every start, and of the best two
-RESERVE = 2e-3  # fraction of each limit, for what happens between the optimiser's samples
-TAKEN_BACK = (0.0, 0.001, 0.002, 0.005, 0.01, 0.02)  # fractions of the amplitude
-REPAIRS, REPAIR_SECONDS = 4, 5.0  # further searches with a larger reserve, where that is too bold
+RESERVE = 2e-3  # fraction of each limit that is reserved for the times between samples
+TAKEN_BACK = (0.0, 0.001, 0.002, 0.005, 0.01, 0.02)  # reductions of the amplitude that are tried
+REPAIRS, REPAIR_SECONDS = 4, 5.0  # further searches with a larger reserve, if these do not suffice
 
 
 class _Stop(Exception):
-    """Ends a search whose budget is spent."""
+    """Ends a search whose time is used up."""
 
 
 @checked_options(Plan)
 def optimise_excitation(model: Model, limits: Limits | None = None, plan: Plan | None = None, *,
                         progress: Callable[[Progress], None] | None = None,
                         **options: Unpack[PlanOptions]) -> Excitation:
-    """Find a motion for identification that keeps every limit.
+    """Find a motion for identification within every limit.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ def optimise_excitation(model: Model, limits: Limits | None = None, plan: Plan |
     limits : Limits, optional
         Limits besides those of the model.
     plan : Plan, optional
-        What is to be found. Single fields of it can be given as keywords.
+        Settings of the optimisation. Single fields can also be given as keywords.
     progress : callable, optional
         Called after each evaluation. An exception that it raises stops the search; after a
         `KeyboardInterrupt` the best motion so far is returned.
@@ -70,12 +70,12 @@ def optimise_excitation(model: Model, limits: Limits | None = None, plan: Plan |
     Returns
     -------
     Excitation
-        The motion, with what is known of it as ``facts``.
+        The motion, and facts about it in ``facts``.
 
     Raises
     ------
     IdentificationError
-        If no motion keeps every limit; the message names the limits that are broken.
+        No motion is within every limit; the message names the limits that are exceeded.
     """
     check_type('model', model, Model, A_MODEL)
     check_type('limits', limits, (Limits, NoneType), 'a Limits')
@@ -85,7 +85,7 @@ def optimise_excitation(model: Model, limits: Limits | None = None, plan: Plan |
 
 
 class _Search:
-    """A search: random starts, of which the best are refined, and a check on a dense grid."""
+    """A search from random starts, refinement of the best, and a check at dense samples."""
 
     def __init__(self, model: Model, limits: Limits, plan: Plan,
                  progress: Callable[[Progress], None] | None):
@@ -115,7 +115,7 @@ class _Search:
         self._last: tuple[bytes, Any] | None = None
 
     def _width(self) -> Array:
-        """Return half the range of each joint, the unit of its variables."""
+        """Return half the range of each joint, by which its variables are scaled."""
         span = self.constraints.position[:, 1] - self.constraints.position[:, 0]
         return np.where(np.isfinite(span), span / 2, np.pi)
 
@@ -137,7 +137,7 @@ class _Search:
             if amplitude is not None:
                 return self._made(amplitude)
             self._repair()
-        raise IdentificationError(f'no motion keeps {self._most_broken()} between the samples of '
+        raise IdentificationError(f'every motion exceeds {self._most_broken()} between samples of '
                                   'the search; valid: wider limits or a longer period')
 
     def _repair(self) -> None:
@@ -153,7 +153,7 @@ class _Search:
             pass
 
     def _start(self, rng: np.random.Generator) -> Array:
-        """Return the one of several random motions that breaks the limits least."""
+        """Return the one of several random motions that exceeds the limits least."""
         tries = [self._random(rng) for _ in range(TRIES)]
         return min(tries, key=lambda x: max(self.constraints.worst(self.basis.motion(x)).values(),
                                             default=0.0))
@@ -218,7 +218,7 @@ class _Search:
         results.append((found.fun + 100 * max(0.0, float(-kept(found.x).min())), x))
 
     def _evaluate(self, x: Array) -> tuple[float, Array, Array, Array]:
-        """Return criterion and limits at a motion, and remember the best motion within limits."""
+        """Return criterion and limits at a motion, and store the best motion within limits."""
         seconds = time.monotonic() - self.started
         if seconds > self.budget:
             raise _Stop
@@ -248,7 +248,7 @@ class _Search:
         return self.constraints.dynamics.inverse_dynamics(motion.q, motion.qd, motion.qdd)
 
     def _attained(self, z: Array, parts: Callable[[Array], Any]) -> tuple[Array, Array]:
-        """Goal attainment: ``gamma - miss >= 0`` for every goal, and its gradient by x, gamma."""
+        """Return ``gamma - miss``, which must be >= 0, of each goal, and gradients by x, gamma."""
         size = self.shape[0] * self.shape[1]
         value, gradient, _, _ = parts(z)
         motion = self.basis.motion((z[:size] * np.tile(self.width, self.shape[0])).reshape(
@@ -267,7 +267,7 @@ class _Search:
         return np.array(values), np.array(rows)
 
     def _rescue(self, results: list[tuple[float, Array]], rng: np.random.Generator) -> None:
-        """Look for any motion within every limit, and name the limits that cannot be met."""
+        """Search for any motion within every limit, and name the limits that are exceeded."""
         starts = [x for _, x in sorted(results, key=lambda entry: entry[0])[:1]]
         starts += [self._start(rng) for _ in range(3)]
         size = self.shape[0] * self.shape[1]
@@ -294,7 +294,7 @@ class _Search:
             names = sorted((name for name, value in worst.items() if value > 0),
                            key=lambda name: -worst[name])
             raise IdentificationError(
-                'no motion was found that keeps every limit; the nearest one breaks '
+                'no motion was found within every limit; the closest one exceeds '
                 + ', '.join(f'{name} (by {worst[name]:.3g})' for name in names[:5])
                 + '; valid: wider limits, a longer period or fewer harmonics')
         self.best = where
@@ -304,7 +304,7 @@ class _Search:
                      int(np.ceil(self.basis.period * CHECK_RATE)))
 
     def _amplitude_kept(self) -> float | None:
-        """Return the factor on the best motion with which the dense grid keeps every limit."""
+        """Return the factor on the best motion with which dense samples are within every limit."""
         assert self.best is not None
         dense = self._dense()
         for less in TAKEN_BACK:
@@ -321,7 +321,7 @@ class _Search:
         return f'{name} (by {worst[name]:.3g})'
 
     def _made(self, amplitude: float) -> Excitation:
-        """Return the best motion with its facts."""
+        """Return the best motion and facts about it."""
         assert self.best is not None
         dense = self._dense()
         x = self.best.copy()

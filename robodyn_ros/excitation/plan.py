@@ -1,4 +1,4 @@
-"""What an excitation is to be: `Plan`, and the proposals for what a plan leaves open."""
+"""`Plan`: settings for the optimisation of an excitation, and proposals for those left open."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from robodyn_ros.keywords import checked_fields
 from robodyn_ros.model import Model
 from robodyn_ros.model.kinds import JOINT_TORQUE_KINDS, kind_of
 
-FRICTION_WIDTH = 0.02  # rad/s or m/s, over which sign(s) changes smoothly in the torque limits
+FRICTION_WIDTH = 0.02  # rad/s or m/s, width of the smooth sign(s) in the torque limits
 SIGN_WIDTH = 0.05  # the same in the observation matrix, as a fraction of the velocity limit
 RANGE_CROSSINGS = 3 * np.pi  # period over (range / velocity limit): a few crossings of the range
-SHORTEST, LONGEST = 4.0, 30.0  # s, of a proposed period
-FEWEST, MOST = 3, 8  # proposed harmonics
+SHORTEST, LONGEST = 4.0, 30.0  # s, bounds of a proposed period
+FEWEST, MOST = 3, 8  # bounds of a proposed number of harmonics
 
 
 @checked_fields
 @dataclass(frozen=True)
 class Plan:
-    """What kind of excitation is to be found.
+    """Settings for the optimisation of an excitation.
 
     Attributes
     ----------
     kind : str
-        Kind of the identification, see `LinearModel`; one that needs joint torques alone.
+        Kind of the identification, see `LinearModel`; it must need joint torques only.
     period : float, optional
         Period in s. By default it is proposed from the limits, `harmonics` and `resonance`.
     harmonics : int, optional
@@ -46,15 +46,15 @@ class Plan:
     criterion : str
         ``condition`` or ``determinant``.
     scaling : str
-        Scaling of the matrix whose condition number is taken: ``columns`` or ``none``.
+        Scaling of the matrix for its condition number: ``columns`` or ``none``.
     noise : array-like, shape (n,), optional
-        Standard deviations of the torques, by which the rows are weighted, N m or N. By default
-        all rows have the same weight.
+        Standard deviations of the torques, whose inverses are the weights of the rows, N m or N.
+        By default all rows have the same weight.
     mean_torque : mapping of str to float, optional
-        Goals for the mean absolute torque of joints, N m or N. Condition number and goals are
-        then met together (goal attainment).
+        Goals for the mean absolute torque of joints, N m or N. Goal attainment is then used for
+        the condition number and these goals together.
     condition_goal : float
-        Goal of the condition number beside `mean_torque`.
+        Goal of the condition number if `mean_torque` is given.
     starts : int
         Number of random starts.
     budget : float
@@ -116,16 +116,16 @@ class PlanOptions(TypedDict, total=False):
 
 
 def propose(model: Model, limits: Limits, plan: Plan) -> tuple[float, int]:
-    """Return period (s) and number of harmonics, proposed where the plan leaves them open.
+    """Return period (s) and number of harmonics; those that the plan leaves open are proposed.
 
-    There are enough harmonics for half the base parameters of a joint (Kolyubin 5.4.3). The
-    velocity limits let the joints cross their range a few times in a period, and the highest
+    The number of harmonics is half the number of base parameters per joint (Kolyubin 5.4.3). At
+    their velocity limits, the joints can cross their range a few times in a period. The highest
     harmonic stays below half the resonance.
 
     Raises
     ------
     ValueRangeError
-        If the period is too short or too long, or if a harmonic would excite the resonance.
+        The period is too short or too long, or a harmonic would excite the resonance.
     """
     resonance = plan.resonance
     if resonance is None and np.isfinite(model.stiffness).any():
@@ -162,10 +162,10 @@ def lowest_resonance(model: Model, poses: int = 64) -> float:
 
 
 def validation_plan(found: Excitation, plan: Plan) -> Plan:
-    """Return a plan for another motion, with which the identification can be validated.
+    """Return a plan for another motion, which serves to validate the identification.
 
-    It has another base frequency, so that no harmonic of one motion coincides with one of the
-    other; it begins at other starts and has the determinant as its criterion.
+    Its base frequency differs, so that no harmonics of the two motions coincide. It uses other
+    random starts and the determinant as its criterion.
     """
     return replace(plan, period=found.period * np.sqrt(0.75), harmonics=found.harmonics,
                    criterion='determinant', mean_torque={}, seed=plan.seed + 1000,
@@ -173,7 +173,7 @@ def validation_plan(found: Excitation, plan: Plan) -> Plan:
 
 
 def check_plan(model: Model, plan: Plan) -> None:
-    """Refuse a plan with unknown names or with numbers that are not positive."""
+    """Check the names and numbers of a plan."""
     if plan.criterion not in CRITERIA:
         raise UnknownNameError('criterion', plan.criterion, CRITERIA)
     if plan.scaling not in SCALINGS:

@@ -1,4 +1,4 @@
-"""A random motion from rest to rest within the limits, without a search."""
+"""A random motion within the limits that starts and ends at rest, without optimisation."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from robodyn_ros.dynamics import Dynamics
 from robodyn_ros.excitation.fourier import Basis, Excitation
 from robodyn_ros.model import Model
 
-FRICTION_WIDTH = 0.01  # rad/s or m/s, over which sign(s) changes smoothly
+FRICTION_WIDTH = 0.01  # rad/s or m/s, width of the smooth sign(s)
 
 
 def sample_motion(model: Model, *, seed: int = 4, period: float = 3.0, harmonics: int = 3,
@@ -26,8 +26,8 @@ def sample_motion(model: Model, *, seed: int = 4, period: float = 3.0, harmonics
     harmonics : int
         Number of harmonics, at least 2.
     speed, torque : float
-        Fractions of the velocity limits (of 3 rad/s where they are higher) and of the effort
-        limits that the motion may use.
+        Fractions of the velocity limits (at most 3 rad/s) and of the effort limits that the motion
+        may use.
     """
     basis = Basis(period, harmonics, 100 * harmonics)
     x = np.zeros((1 + basis.free, model.n))

@@ -120,7 +120,7 @@ def export_c(robot: Model | RobotDynamics, folder: str | Path, *,
     loops : Loops, str, Path or mapping, optional
         What closes a model's tree to loops, see `read_loops`.
     friction_width : float
-        As of `Dynamics`, rad/s or m/s, if `robot` is a model.
+        See `Dynamics`, rad/s or m/s, if `robot` is a model.
     origin : str
         Where identified parameters come from; it is written into the header.
 

@@ -1,7 +1,8 @@
 """Base parameters: the combinations of standard parameters that torques determine (Kolyubin 5.3).
 
 Parameters whose columns vanish are dropped, and dependent ones are regrouped into those that are
-kept. Parameters that only a rounded angle of the URDF would tell apart count as dependent.
+kept. Parameters that are independent only because of a rounded angle in the URDF count as
+dependent.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from robodyn_ros.keywords import checked_keywords
 from robodyn_ros.model import Model
 from robodyn_ros.spatial import Array
 
-TOLERANCE = 1e-4  # of the largest column of its sort; 1.5708 as a right angle makes 4e-6
+TOLERANCE = 1e-4  # relative to the largest column of its sort; rounding pi/2 to 1.5708 causes 4e-6
 STATES = 40  # random states for each parameter of the linear model, over all joints
 LEAST_STATES = 60
 SPEED, ACCELERATION = 2.0, 5.0  # standard deviations, rad/s or m/s and per s^2
@@ -87,14 +88,14 @@ def base_parameters(model: Model | RobotDynamics | LinearModel, kind: str = 'lum
     kind, payload
         See `LinearModel`.
     tolerance : float
-        A column counts as dependent if the part of it that is orthogonal to the others is
-        smaller than this, relative to the largest column of its sort (inertias, first moments,
-        masses, friction).
+        A column counts as dependent if the norm of its part that is orthogonal to the others,
+        relative to the largest column of its sort (inertias, first moments, masses, friction), is
+        below this value.
 
     Raises
     ------
     IdentificationError
-        If no parameter has an effect on the torques.
+        No parameter has an effect on the torques.
     """
     linear = model if isinstance(model, LinearModel) else LinearModel(
         dynamics_of(model), kind, payload=payload)
@@ -137,7 +138,7 @@ def _random_states(linear: LinearModel) -> tuple[Array, Array]:
         else:
             q, motion = closed_motions(linear.loops, rng, qd)
         w = linear.regressor(q, qd, qdd, loaded=loaded, motion=motion)
-        if motion is not None:  # dependent joints are fast near singularities: equal weights
+        if motion is not None:  # states near singularities, with fast joints, must not dominate
             fast = np.abs(motion.qdd(qdd)).max(axis=1) / ACCELERATION
             w /= np.maximum(fast, 1.0)[:, None, None]
         rows = w.reshape(-1, p)
@@ -151,7 +152,7 @@ def _random_states(linear: LinearModel) -> tuple[Array, Array]:
 
 
 def _poses(linear: LinearModel, rng: np.random.Generator, count: int) -> Array:
-    """Return random poses of a tree, shape (count, n): revolute joints over a whole turn."""
+    """Return random poses of a tree, shape (count, n), with revolute joints over a full turn."""
     model, joints = linear.model, linear.joints
     turns = ~np.array([any(model.prismatic[b] and model.row[b, model.joint_names.index(name)]
                            for b in range(len(model.parent))) for name in joints.joint_names])
@@ -168,19 +169,19 @@ def _sort(term: str) -> str:
 
 
 def _independent(factor: Array, order: list[int], tolerance: float) -> list[int]:
-    """Return columns chosen in order, each where it is independent of those before."""
+    """Return the columns that, taken in order, are independent of the previous ones."""
     rank = _rank(factor, tolerance)
     basis = np.zeros((factor.shape[0], 0))
     chosen: list[int] = []
     for k in order:
         column = factor[:, k].copy()
-        for _ in range(2):  # the second sweep removes what rounding left
+        for _ in range(2):  # the second sweep removes the round-off of the first
             column -= basis @ (basis.T @ column)
         apart = float(np.linalg.norm(column))
         if apart > tolerance and len(chosen) < rank:
             basis = np.column_stack([basis, column / apart])
             chosen.append(k)
-    if len(chosen) < rank:  # several small parts were each below the tolerance: take the pivots
+    if len(chosen) < rank:  # small parts add up to a dimension: use the pivots instead
         _, _, pivots = scipy.linalg.qr(factor, mode='economic', pivoting=True)
         return sorted(int(k) for k in pivots[:rank])
     return sorted(chosen)

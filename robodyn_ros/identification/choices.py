@@ -1,4 +1,4 @@
-"""Chooses filters and friction by the error of the raw torque on data left out of the fit."""
+"""Chooses filters and friction models by cross-validation on the raw torque."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ from robodyn_ros.model.kinds import FRICTION_TERMS
 from robodyn_ros.spatial import Array
 
 CANDIDATES = ('coulomb', 'asymmetric', 'stribeck', 'root')  # simple ones first
-WIDTHS = (0.0, 0.01, 0.03, 0.1)  # of a joint's fast speed
-CUTOFFS = (1.0, 2.0, 4.0, 8.0)  # times the automatic cutoff of the positions' filter
-DECIMATED_PER_BAND = 3.0  # cutoff of the parallel filter, of the motion's band (5.5.2: 2 to 5)
-DECIMATIONS = (1.0, 2.0, 4.0, 8.0)  # times that
-BETTER = 0.002  # of the error, by which another filter must be better to replace the automatic one
-NEGLIGIBLE = 1e-4  # of the torque, by which a richer friction model must be better at least
-NOISE_WIDTH = 5.0  # standard deviations that the noise of a velocity does not exceed at rest
-LARGEST_FLOOR = 0.02  # of the fast speed: what is faster moves, however noisy
-FAST_QUANTILE = 0.95  # of the speeds
-STANDING = 1e-6  # rad/s or m/s: a joint whose fast speed is lower does not move
+WIDTHS = (0.0, 0.01, 0.03, 0.1)  # relative to a joint's fast speed
+CUTOFFS = (1.0, 2.0, 4.0, 8.0)  # relative to the automatic cutoff of the position filter
+DECIMATED_PER_BAND = 3.0  # cutoff of the parallel filter over the motion's band (5.5.2: 2 to 5)
+DECIMATIONS = (1.0, 2.0, 4.0, 8.0)  # relative to that cutoff
+BETTER = 0.002  # relative reduction of the error for which the automatic filter is replaced
+NEGLIGIBLE = 1e-4  # error, relative to the torque, by which a richer friction model must be better
+NOISE_WIDTH = 5.0  # standard deviations of velocity noise, within which a joint may be at rest
+LARGEST_FLOOR = 0.02  # largest of these velocities, relative to the fast speed
+FAST_QUANTILE = 0.95  # quantile of the speeds that counts as fast
+STANDING = 1e-6  # rad/s or m/s; a joint whose fast speed is lower does not move
 
 
 @dataclass(frozen=True)
 class FrictionChoice:
-    """The friction model that was chosen, and those that were tried.
+    """The chosen friction model, and the errors of all that were tried.
 
     Attributes
     ----------
@@ -58,7 +58,7 @@ class FrictionChoice:
     def to_text(self) -> str:
         """Return the choice in a sentence."""
         if not self.errors:
-            return f'friction model {self.shape.model!r}, as it was set'
+            return f'friction model {self.shape.model!r}, given by the settings'
         chosen = min(error for (model, _), error in self.errors.items()
                      if model == self.shape.model)
         direction = 'the sign of the velocity as its direction' if not self.shape.width else \
@@ -70,7 +70,7 @@ class FrictionChoice:
 
 @dataclass
 class FilterChoice:
-    """The filters that were chosen, and the errors by ``(cutoff, decimation)`` in Hz."""
+    """The chosen filters, and the errors of all candidates by ``(cutoff, decimation)`` in Hz."""
 
     filtering: Filtering
     errors: dict[tuple[float, float], float] = field(default_factory=dict)
@@ -84,20 +84,20 @@ def fast_speeds(velocities: Sequence[Array]) -> Array:
 
 def choose_filters(linear: LinearModel, pieces: Sequence[Piece], spectrum: Spectrum,
                    settings: Settings, options: dict[str, object]) -> FilterChoice:
-    """Choose the cutoffs of the positions' filter and of the parallel filter.
+    """Choose the cutoffs of the position filter and of the parallel filter.
 
     Parameters
     ----------
     linear : LinearModel
-        With plain friction.
+        The linear model with plain friction.
     pieces : sequence of Piece
         The logs.
     spectrum : Spectrum
-        Their spectrum.
+        The spectrum of their motion.
     settings : Settings
-        Cutoffs that are set are not chosen.
+        The settings; cutoffs that they give are kept.
     options : dict
-        For `Observations`.
+        Further arguments of `Observations`.
     """
     cutoff, order = design(pieces, spectrum, settings.filter)
     decimation = DECIMATED_PER_BAND * spectrum.band
@@ -140,16 +140,16 @@ def choose_filters(linear: LinearModel, pieces: Sequence[Piece], spectrum: Spect
 def choose_friction(observations: Observations, shape: FrictionShape, widest: float,
                     models: tuple[str, ...] = CANDIDATES,
                     widths: tuple[float, ...] = WIDTHS) -> FrictionChoice:
-    """Choose the friction model and how its direction changes.
+    """Choose the friction model and the width over which its direction changes.
 
     Parameters
     ----------
     observations : Observations
-        With plain friction; the part of the rigid bodies is taken from them.
+        Observations with plain friction, whose columns of rigid bodies are reused.
     shape : FrictionShape
-        Fast speeds, and the noise of the velocities.
+        Fast speeds and noise of the velocities.
     widest : float
-        Frequency up to which errors of the torque are compared, Hz.
+        Frequency up to which torque errors are compared, Hz.
     models : tuple of str
         Friction models, simple ones first.
     widths : tuple of float
@@ -179,7 +179,7 @@ def choose_friction(observations: Observations, shape: FrictionShape, widest: fl
             wrong[model, width] = folds.errors(columns)
     errors = {key: float(np.sqrt(values.mean())) for key, values in wrong.items()}
     best = min(errors, key=lambda key: errors[key])
-    # the simplest that is not worse than the best beyond one standard error, fold by fold
+    # the simplest model that is, fold by fold, within one standard error of the best
     for model in models:
         chosen = min(((model, width) for width in widths), key=lambda one: errors[one])
         worse = wrong[chosen] - wrong[best]

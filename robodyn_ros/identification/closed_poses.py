@@ -1,28 +1,26 @@
-"""Random poses of a robot with closed loops, all assembled the way it starts."""
+"""Random poses of a robot with closed loops, all in its initial assembly mode."""
 
 from __future__ import annotations
 
-from typing import cast
-
 import numpy as np
 
-from robodyn_ros.dynamics import ClosedLoopDynamics, FullMotion, RobotDynamics
+from robodyn_ros.dynamics import FullMotion, RobotDynamics
 from robodyn_ros.errors import IdentificationError, ValueRangeError
 from robodyn_ros.spatial import Array
 
-STOPS = 4  # on the way to a random target
-STEP = 0.2  # rad or m between stops, at most
-TRIES = 30  # times as many stops may be tried as poses are needed
-SINGULAR = 0.1  # smallest singularity on a way; beyond zero lies another assembly
+STOPS = 4  # poses on the way to a random target
+STEP = 0.2  # rad or m, largest distance between these poses
+TRIES = 30  # maximum number of targets per required pose
+SINGULAR = 0.1  # smallest allowed distance from a singularity; beyond it is another assembly mode
 
 
 def closed_motions(loops: RobotDynamics, rng: np.random.Generator, qd: Array,
                    ) -> tuple[Array, FullMotion]:
-    """Return random poses that a motion from the start reaches, with the motion of all joints.
+    """Return random poses that can be reached from `home`, with the motion of all joints.
 
-    The poses follow one another: towards random targets within the limits, and back where the
-    loops do not close, a dependent joint leaves its range, or a singularity comes near. Behind
-    a singularity the robot could be assembled in another way, which it cannot be on a real one.
+    Each pose is reached from the previous one, on the way to a random target within the limits. A
+    new target is drawn if the loops do not close, a dependent joint leaves its range, or a
+    singularity is near, since the robot could leave its assembly mode there.
 
     Parameters
     ----------
@@ -31,7 +29,7 @@ def closed_motions(loops: RobotDynamics, rng: np.random.Generator, qd: Array,
     rng : numpy.random.Generator
         Source of the targets.
     qd : ndarray, shape (N, n)
-        Velocities of the independent joints for the poses.
+        Velocities of the independent joints in these poses.
 
     Returns
     -------
@@ -43,11 +41,11 @@ def closed_motions(loops: RobotDynamics, rng: np.random.Generator, qd: Array,
     Raises
     ------
     IdentificationError
-        If too few poses can be reached.
+        Too few poses can be reached.
     """
     names = list(loops.model.joint_names)
     places = [names.index(name) for name in loops.joint_names]
-    full = loops.positions(_middle(loops, places))
+    full = loops.positions(loops.home[places])
     here = full[places]
     least = min(SINGULAR, 0.5 * loops.singularity(here, near=full))
     joints = loops.joints
@@ -73,13 +71,11 @@ def closed_motions(loops: RobotDynamics, rng: np.random.Generator, qd: Array,
                               'that are needed; valid: wider limits of the joints')
 
 
-def _middle(loops: RobotDynamics, places: list[int]) -> Array:
-    """Return the independent positions of the pose in which the robot was assembled."""
-    return np.asarray(cast(ClosedLoopDynamics, loops).home)[places]
+
 
 
 def _reached(loops: RobotDynamics, goal: Array, near: Array, least: float) -> Array | None:
-    """Return the pose of all joints at a goal, or None where the way to it ends."""
+    """Return the pose of all joints at a goal, or None if it cannot be reached."""
     try:
         full = loops.positions(goal, near=near)
         singularity = loops.singularity(goal, near=near)

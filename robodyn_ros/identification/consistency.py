@@ -1,7 +1,7 @@
-"""A physically consistent estimate: a semidefinite program with a prior towards the nominal.
+"""Physically consistent estimates by a semidefinite program with a prior on the nominal model.
 
-Every body's 4 x 4 pseudo-inertia stays positive definite (theory section 8.7), and rotor inertias
-and friction do not become negative. Parameters that the log does not determine are drawn towards
+The 4 x 4 pseudo-inertia of every body is positive definite (theory section 8.7), and rotor
+inertias and friction are not negative. Parameters that the log does not determine stay close to
 the nominal model. The distance between two bodies does not depend on units or frames: it is the
 second-order form of the log-determinant divergence, ``tr((P0^-1 dP)^2)``.
 """
@@ -23,9 +23,9 @@ from robodyn_ros.spatial import Array, inertia_components, inertia_tensor
 
 MARGIN = 1e-3  # P is at least this fraction of the nominal P0
 PRIORS = (1.0, 1e-2, 1e-4, 1e-6)  # at 1, one standard deviation of the prior is a factor of e
-LOSS = 0.0005  # a stronger prior may be worse by this fraction of the error on data left out
-SMALLEST_RADIUS = 0.01  # m, radius of gyration that a nominal body is given at least
-SMALLEST_MASS = 0.05  # of the median mass, which a nominal body is given at least
+LOSS = 0.0005  # relative increase of the cross-validation error accepted for a stronger prior
+SMALLEST_RADIUS = 0.01  # m, smallest radius of gyration of a nominal body
+SMALLEST_MASS = 0.05  # smallest mass of a nominal body, relative to the median mass
 NONNEGATIVE = ('Ia', 'Fvl', 'Fcl', 'Fvm', 'Fcm')
 _ROOT2 = np.sqrt(2.0)
 _TRIANGLE = [(i, j) for j in range(4) for i in range(j + 1)]  # columns of the upper triangle
@@ -56,7 +56,7 @@ def consistent_bodies(rigid: Array) -> Array:
 
 
 def is_consistent(model: Model) -> bool:
-    """Whether all bodies with mass are physically consistent and nothing else is negative."""
+    """Return whether bodies with mass are consistent, and rotor inertias and friction are >= 0."""
     heavy = model.inertial_parameters[:, 6] != 0
     return bool(consistent_bodies(model.inertial_parameters[heavy]).all()
                 and (model.armature >= 0).all() and (model.link_friction[:, :2] >= 0).all()
@@ -77,8 +77,7 @@ def consistent_estimate(linear: LinearModel, folds: Sequence[Array], sigma: Arra
     sigma : ndarray, shape (rows,)
         Standard deviation of each row's residual, from which its weight follows; N m or N.
     prior : float, optional
-        Weight of the distance to the nominal model. The default is the weight with the least
-        error on parts that are left out.
+        Weight of the distance to the nominal model. The default is chosen by cross-validation.
     known : dict of int to float, optional
         Values of known parameters by their columns.
 
@@ -90,7 +89,7 @@ def consistent_estimate(linear: LinearModel, folds: Sequence[Array], sigma: Arra
     Raises
     ------
     IdentificationError
-        If the solver finds no solution.
+        The solver finds no solution.
     """
     p = len(linear.columns)
     known = known or {}
@@ -120,7 +119,7 @@ def _square(triangle: Array, theta: Array) -> float:
 
 def _solve(coordinates: _Coordinates, triangle: Array, prior: float,
            known: dict[int, float]) -> Array:
-    """Least squares on a triangular factor of ``[W, tau]`` under the cones."""
+    """Solve the least squares of a triangular factor of ``[W, tau]`` subject to the cones."""
     clarabel = package('clarabel')
 
     shift, spread, rigid_sets, cones_of = coordinates
@@ -164,7 +163,7 @@ def _solve(coordinates: _Coordinates, triangle: Array, prior: float,
     if str(solution.status) not in ('Solved', 'AlmostSolved', 'InsufficientProgress'):
         raise IdentificationError(f'there is no physically consistent estimate: {solution.status}')
     theta = shift + spread @ np.array(solution.x)
-    for k in nonnegative:  # the solver may leave -1e-9 in place of zero
+    for k in nonnegative:  # the solver may return -1e-9 instead of zero
         theta[k] = max(theta[k], 0.0)
     return np.asarray(theta)
 
@@ -172,8 +171,8 @@ def _solve(coordinates: _Coordinates, triangle: Array, prior: float,
 class _Coordinates(NamedTuple):
     """Coordinates y with ``theta = shift + spread @ y``.
 
-    The y of a body is its distance to the nominal body; the y of another parameter is about 1
-    where the parameter explains all of the torque.
+    The y of a body is its distance to the nominal body; the y of another parameter is about 1 if
+    the parameter alone explains the torque.
     """
 
     shift: Array

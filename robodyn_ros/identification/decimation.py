@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from robodyn_ros.spatial import Array
 
-OUTPUT_RATE = 3.2  # decimated samples a second, over the cutoff; the filter passes up to 1.5
+OUTPUT_RATE = 3.2  # output rate over the cutoff frequency; the filter passes up to 1.5 cutoffs
 TAPS_PER_STEP = 5  # half the length of the filter, in decimated samples
-OVERSAMPLING = 3  # samples of smooth columns for each decimated one, ten times the cutoff
+OVERSAMPLING = 3  # samples of smooth columns per decimated sample: ten times the cutoff
 
 
 @dataclass(frozen=True)
@@ -22,11 +22,11 @@ class Decimation:
     Attributes
     ----------
     step : int
-        Samples between outputs; 1 stands for no filter.
+        Number of samples between outputs; 1 means no filter.
     stride : int
-        Samples between those that are needed of columns without jumps.
+        Number of samples between those at which columns without jumps must be evaluated.
     rate : float
-        Samples a second, Hz.
+        Sample rate, Hz.
     cutoff : float
         Cutoff frequency, Hz.
     """
@@ -47,7 +47,7 @@ class Decimation:
 
     @property
     def half(self) -> int:
-        """Samples on each side of an output that the filter sees."""
+        """Number of samples on each side of an output that the filter uses."""
         return TAPS_PER_STEP * self.step if self.step > 1 else 0
 
     def count(self, size: int) -> int:
@@ -55,7 +55,7 @@ class Decimation:
         return max(0, -(-(size - 2 * self.half) // self.step))
 
     def centres(self, size: int) -> NDArray[np.int_]:
-        """Return the indices of the samples at which the outputs lie."""
+        """Return the indices of the samples at the times of the outputs."""
         return self.half + self.step * np.arange(self.count(size))
 
     def __call__(self, values: Array, stride: int = 1) -> Array:

@@ -1,8 +1,9 @@
-"""Drive gains from currents, with a payload of known mass (Kolyubin remark 5.2).
+"""Identifies drive gains from currents, with a payload of known mass (Kolyubin remark 5.2).
 
-The current of joint j is ``h_j W_j theta`` with the inverse h of its drive gain. Logs without and
-with a payload determine the gains up to one common factor, which the mass of the payload fixes.
-Its centre of mass and inertia are estimated with the gains: a guessed centre would distort them.
+The current of joint j is ``h_j W_j theta``, where h_j is the inverse of its drive gain. Logs
+without and with a payload determine the gains up to a common factor, which the known mass fixes.
+The centre of mass and the inertia of the payload are estimated together with the gains, since
+assumed values would bias them.
 """
 
 from __future__ import annotations
@@ -28,16 +29,16 @@ from robodyn_ros.model import Model
 from robodyn_ros.numerics import safe_divide
 from robodyn_ros.spatial import Array, Inertial
 
-SWEEPS = 30  # of Gauss and Newton's method
-SETTLED = 1e-10  # relative change of the gains
-WORST = 0.25  # of its value: a gain with a larger standard deviation is not returned
-LEAST_FREE = 0.1  # of the independent samples are left by the parameters at least
-RIDGE = 1e-14  # of each column's square, so that unexcited parameters do not stop the others
+SWEEPS = 30  # maximum number of Gauss-Newton steps
+SETTLED = 1e-10  # relative change of the gains at which the iteration stops
+WORST = 0.25  # largest relative standard deviation of a gain that is accepted
+LEAST_FREE = 0.1  # smallest fraction of degrees of freedom that the parameters leave
+RIDGE = 1e-14  # regularisation relative to each column's square, for unexcited parameters
 
 
 @dataclass(frozen=True, eq=False)
 class DriveGains:
-    """Drive gains, and the payload with which they were found.
+    """Drive gains, and the payload with which they were identified.
 
     Attributes
     ----------
@@ -47,8 +48,8 @@ class DriveGains:
         Joint torque per unit of current, and its standard deviation, N m/A or N/A. The deviation
         takes the correlation of the residuals in time into account.
     payload : dict of str to float
-        Estimated parameters of the payload about the frame of the joint that carries it, by
-        their names.
+        Estimated inertial parameters of the payload by name, in the frame of the joint that
+        carries it.
     """
 
     joint_names: tuple[str, ...]
@@ -66,9 +67,9 @@ def identify_drive_gains(model: Model, logs: Sequence[Log], payload: Inertial | 
     model : Model
         The robot.
     logs : sequence of Log
-        Some with the payload (``loaded``), and some without; the motions must excite each joint.
+        Logs with the payload (``loaded``) and logs without it; the motions must excite each joint.
     payload : float or Inertial
-        Mass of the payload, kg. Of an inertial, only the mass is used.
+        Mass of the payload, kg; only the mass of an inertial is used.
     link : str
         The link that carries it.
     kind : str
@@ -77,10 +78,10 @@ def identify_drive_gains(model: Model, logs: Sequence[Log], payload: Inertial | 
     Raises
     ------
     IdentificationError
-        If there is no log with the payload or none without it, or if the logs do not determine
-        the gain of a joint to 25 % of its value.
+        There is no log with the payload or none without it, or the logs do not determine the gain
+        of a joint to 25 % of its value.
     ValueRangeError
-        If the mass is not positive.
+        The mass is not positive.
     """
     check_type('payload', payload, (Inertial, Real), 'a mass in kg, or an Inertial')
     mass = payload.mass if isinstance(payload, Inertial) else float(payload)
@@ -91,7 +92,8 @@ def identify_drive_gains(model: Model, logs: Sequence[Log], payload: Inertial | 
     observations, columns, known = _equations(model, logs, mass, link, kind)
     w, current = _rows(observations)
     if any(not values.any() for values in current):
-        raise IdentificationError('a joint whose current is zero throughout')
+        raise IdentificationError('the current of a joint is always zero; valid: logs in which '
+                                  'every joint has a measured current')
     theta, h, sigma = _start(w, current, columns, known)
     for _ in range(SWEEPS):
         normal, right, sigma = _normal(w, current, columns, known, theta, h)
@@ -147,7 +149,7 @@ def _rows(observations: Observations) -> tuple[list[Array], list[Array]]:
 
 def _start(w: list[Array], current: list[Array], columns: list[int], known: Array,
            ) -> tuple[Array, Array, Array]:
-    """Solve ``g_j i_j = W_j theta``, which is linear, but biased by noise of the currents."""
+    """Solve ``g_j i_j = W_j theta``, which is linear, but biased by the noise of the currents."""
     n, b = len(w), len(columns)
     gram, right = np.zeros((b + n, b + n)), np.zeros(b + n)
     for j in range(n):
@@ -163,7 +165,7 @@ def _start(w: list[Array], current: list[Array], columns: list[int], known: Arra
 
 def _normal(w: list[Array], current: list[Array], columns: list[int], known: Array, theta: Array,
             h: Array) -> tuple[Array, Array, Array]:
-    """Return normal equations of a Gauss-Newton step, and the residuals' deviations."""
+    """Return the normal equations of a Gauss-Newton step, and the residuals' deviations."""
     n, b = len(w), len(columns)
     gram, right, sigma = np.zeros((b + n, b + n)), np.zeros(b + n), np.zeros(n)
     for j in range(n):
@@ -194,7 +196,7 @@ def _deviation(w: list[Array], current: list[Array], columns: list[int], known: 
         slope, residual = _slope(w[j], current[j], columns, known, theta, h, j)
         places = [*range(b), b + j]
         factor = long_run_factor(residual)
-        # the parameters absorb a part of the noise: of as many samples as are independent
+        # fraction of the degrees of freedom of the independent samples that the parameters use
         absorbed = (b / len(w) + 1) * factor / len(residual)
         factor /= max(1 - absorbed, LEAST_FREE)
         middle[np.ix_(places, places)] += factor * (slope.T @ slope) / sigma[j] ** 2

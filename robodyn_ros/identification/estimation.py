@@ -18,10 +18,10 @@ from robodyn_ros.identification.observations import (
 from robodyn_ros.numerics import safe_divide
 from robodyn_ros.spatial import Array
 
-HUBER = 1.345  # standard deviations, with which Huber's function is 95 % efficient
+HUBER = 1.345  # standard deviations at which Huber's function has an efficiency of 95 %
 NORMAL = 1.4826  # standard deviation over median absolute deviation of normal noise
-SWEEPS = 20
-LEAST_SIGMA = 1e-9  # of the largest: a row without noise would have an infinite weight
+SWEEPS = 20  # maximum number of iterations
+LEAST_SIGMA = 1e-9  # relative to the largest, so that a row without noise has a finite weight
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +74,7 @@ def least_squares(factors: Array, kept: tuple[int, ...], count: Array, *,
     Raises
     ------
     IdentificationError
-        If there are too few samples, or if the motion does not excite a base parameter.
+        There are too few samples, or the motion does not excite a base parameter.
     """
     columns = [*kept, -1]
     small = factors[:, :, columns]
@@ -128,7 +128,7 @@ def counts_of(blocks: list[Block]) -> Array:
 
 
 def huber(observations: Observations, kept: tuple[int, ...], start: Estimate) -> Estimate:
-    """Give less weight to samples whose residual is large for its row (Huber's function)."""
+    """Estimate robustly: samples with large residuals get less weight (Huber's function)."""
     estimate = start
     for _ in range(SWEEPS):
         factors = []
@@ -154,11 +154,11 @@ def huber(observations: Observations, kept: tuple[int, ...], start: Estimate) ->
 
 def instrumental_variables(observations: Observations, kept: tuple[int, ...],
                            estimate: Estimate) -> Array:
-    """Estimate by instrumental variables: the regressor of a motion with little noise.
+    """Estimate by instrumental variables, given by the regressor of a motion with little noise.
 
-    This motion is the commanded one where it was logged, the average of a periodic one, or the
-    positions filtered down to the band of the motion. Where this estimate differs from the least
-    squares by more than their standard deviations, noise in W has biased the least squares.
+    This is the commanded motion if it was logged, the average of a periodic motion, or the
+    positions filtered to the band of the motion. If this estimate differs from least squares by
+    more than their standard deviations, noise in W has biased the least squares.
 
     Returns
     -------

@@ -12,7 +12,7 @@ from robodyn_ros.model.kinds import FRICTION_TERMS
 from robodyn_ros.spatial import Array
 
 STRIBECK_SPEED = 0.1  # Stribeck velocity, as a fraction of each joint's fast speed
-REST = 0.05  # s, that a joint is slow when it rests
+REST = 0.05  # s, shortest time for which a joint is slow if it is at rest
 _SIGN_TERMS = ('Fc', 'Fs', 'Fr')  # terms that change their sign with the direction
 
 
@@ -21,9 +21,9 @@ class FrictionShape:
     """The friction model, and how its direction changes at standstill.
 
     The direction is a number between -1 and 1. With a width it is
-    ``tanh(s / max(width * speed, floor))`` of the joint's speed s. Without one it is sign(s); the
-    last direction is then kept while the joint rests, which is where its speed stays below the
-    floor for longer than a turn takes.
+    ``tanh(s / max(width * speed, floor))`` of the joint's speed s. Without a width it is sign(s),
+    and it keeps its last value while the joint is at rest, that is, while its speed stays below
+    the floor for longer than during a reversal.
 
     Attributes
     ----------
@@ -46,7 +46,7 @@ class FrictionShape:
     floor: Array = field(default_factory=lambda: np.zeros(0))
 
     def __post_init__(self) -> None:
-        """Refuse an unknown friction model."""
+        """Check the name of the friction model."""
         if self.model not in FRICTION_TERMS:
             raise UnknownNameError('friction model', self.model, FRICTION_TERMS)
 
@@ -88,7 +88,7 @@ class FrictionShape:
         slow = np.abs(speed) <= self.noise(row)
         edges = np.flatnonzero(np.diff(np.concatenate([[False], slow, [False]])))
         for first, end in edges.reshape(-1, 2):
-            if end - first >= REST * rate:  # a shorter time is a turn, not a rest
+            if end - first >= REST * rate:  # a shorter time is a reversal
                 direction[first:end] = direction[max(first - 1, 0)]
         return direction
 
@@ -118,7 +118,7 @@ class FrictionShape:
         return direction * np.sqrt(np.abs(speed))  # Fr
 
     def slope(self, term: str, speed: Array, row: Array) -> Array:
-        """Return the derivative of a term by the speed; that of a jump counts as zero."""
+        """Return the derivative of a term by the speed; at a jump, it is taken as zero."""
         jumps = not self.width and term[:2] in _SIGN_TERMS
         step: Any = 1e-6 * self.fast(row)
         if jumps:
@@ -130,5 +130,5 @@ class FrictionShape:
 
 
 def is_friction(term: str) -> bool:
-    """Whether a parameter is one of friction, the offset included."""
+    """Return whether a parameter belongs to friction, which includes the offset."""
     return term.startswith(('F', 'off'))

@@ -17,8 +17,8 @@ SPEED_STEP = 7  # every seventh sample suffices to fit a curve of two or three p
 def identified_model(linear: LinearModel, theta: Array, observations: Observations) -> Model:
     """Return the robot with identified parameters.
 
-    A model knows viscous friction, Coulomb friction and offsets. Friction with further terms is
-    approximated by these at the speeds of the log.
+    A `Model` has viscous friction, Coulomb friction and offsets. Further friction terms are
+    approximated by these over the speeds of the log.
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ def identified_model(linear: LinearModel, theta: Array, observations: Observatio
         The data of the fit.
     """
     chi = linear.model.standard_parameters.copy()
-    if linear.kind == 'lumped':  # the link-side friction now holds that of both sides
+    if linear.kind == 'lumped':  # link-side friction now includes that of both sides
         motor = chi.reshape(-1, STANDARD)[:, 14:]
         motor[[b for b in linear.bodies if not linear.coupled(b)]] = 0.0
     for k, column in enumerate(linear.columns):
@@ -54,7 +54,7 @@ def _approximated_friction(linear: LinearModel, theta: Array, speeds: Array) -> 
                    if c.body == body and is_friction(c.term) and c.term.endswith(side)]
         standard = [(k, c) for k, c in columns if c.standard >= 0]
         if len(standard) == len(columns):
-            continue  # the width of sign(s) does not change its height
+            continue  # the friction model has no further terms
         curve = sum((theta[k] * shape.values(c.term, speed, row, direction)
                      for k, c in columns), np.zeros(len(speed)))
         w = np.column_stack([shape.values(c.term, speed, row, direction) for _, c in standard])

@@ -1,4 +1,4 @@
-"""The way from logs to an identified robot: `identify`, `validate` and `reduce`."""
+"""Identification from logs to an identified robot: `identify`, `validate` and `reduce`."""
 
 from __future__ import annotations
 
@@ -57,9 +57,9 @@ from robodyn_ros.spatial import Array
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-FOLDS = 3  # contiguous parts of the data, between which the weight of the prior is chosen
-FIRST_WIDTH = 0.03  # of a speed of 1 rad/s, of sign(s) while the filters are chosen
-UNEXCITED = 1e-9  # of the longest column: a shorter one is rounding
+FOLDS = 3  # contiguous parts of the data for the cross-validation of the prior
+FIRST_WIDTH = 0.03  # rad/s, width of sign(s) while the filters are chosen
+UNEXCITED = 1e-9  # relative to the longest column; shorter columns are round-off
 
 
 @checked_options(Settings)
@@ -74,9 +74,9 @@ def identify(model: Model | RobotDynamics, logs: Log | Sequence[Log],
     model : Model or RobotDynamics
         The nominal robot. With closed loops, the logs hold its independent joints.
     logs : Log or sequence of Log
-        Logs for the fit; `validate` then judges the result on other logs.
+        Logs for the fit; `validate` evaluates the result on other logs.
     settings : Settings, optional
-        How to identify. Single settings can be given as keywords.
+        Settings of the identification. Single settings can also be given as keywords.
     progress : callable, optional
         Called with the name of each phase as it begins.
 
@@ -142,16 +142,16 @@ def identify(model: Model | RobotDynamics, logs: Log | Sequence[Log],
 @checked_keywords
 def validate(result: Result, logs: Log | Sequence[Log], *, consistent: bool = False,
              ) -> Validation:
-    """Compare predicted with measured torques on logs that the fit has not seen.
+    """Compare predicted with measured torques on logs that were not used for the fit.
 
     Parameters
     ----------
     result : Result
-        What `identify` returned.
+        The result of `identify`.
     logs : Log or sequence of Log
         Other logs, or other parts of the same logs.
     consistent : bool
-        Whether to judge the physically consistent parameters.
+        Whether to validate the physically consistent parameters.
 
     Raises
     ------
@@ -181,7 +181,7 @@ def reduce(result: Result, *, relative: float | None = None) -> Result:
     Parameters
     ----------
     result : Result
-        What `identify` returned.
+        The result of `identify`.
     relative : float, optional
         Keep the parameters whose standard deviation is below this fraction of their value. By
         default the F test decides, see ``result.significant_``.
@@ -189,7 +189,7 @@ def reduce(result: Result, *, relative: float | None = None) -> Result:
     Returns
     -------
     Result
-        With fewer base parameters; the physically consistent model stays the same.
+        A result with fewer base parameters and the same physically consistent model.
 
     Raises
     ------
@@ -257,7 +257,7 @@ def _pieces(dynamics: RobotDynamics, logs: Sequence[Log], settings: Settings,
 
 
 def _options(dynamics: RobotDynamics, settings: Settings) -> dict[str, Any]:
-    """Return what `Observations` is told about the samples that are used."""
+    """Return the arguments of `Observations` that select the samples."""
     n, names = dynamics.joints.n, dynamics.joints.joint_names
     slow = np.broadcast_to(np.asarray(0.0 if settings.slow is None else settings.slow,
                                       np.float64), (n,)).copy()
@@ -273,7 +273,7 @@ def _options(dynamics: RobotDynamics, settings: Settings) -> dict[str, Any]:
 def _filters(dynamics: RobotDynamics, pieces: Sequence[Piece], spectrum: Spectrum,
              settings: Settings, options: dict[str, Any], notes: list[str],
              ) -> tuple[FilterChoice, list[Segment]]:
-    """Return the filters, and the segments that they make."""
+    """Return the filters and the filtered segments."""
     shape = FrictionShape('coulomb' if settings.friction == 'auto' else settings.friction,
                           settings.friction_width or FIRST_WIDTH, np.ones(dynamics.model.n))
     linear = LinearModel(dynamics, settings.kind, friction=shape, joints=settings.joints)

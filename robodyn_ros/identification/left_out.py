@@ -1,9 +1,9 @@
-"""Errors of the raw torque on data left out of a fit, by which settings are chosen.
+"""Cross-validation errors of the raw torque, by which filters and friction models are chosen.
 
-Candidates are compared on normal equations at a reduced rate, which are cheap. Means over blocks
-of samples stand in for the parallel filter; a block that is twice as long has half the cutoff.
-The error is that of the shortest blocks, which are the same for all candidates: they hold the
-raw torque up to frequencies that no candidate could explain.
+To be fast, candidates are compared on normal equations at a reduced rate. Means over blocks of
+samples replace the parallel filter; a block that is twice as long has half the cutoff. The error
+is always computed on the shortest blocks, so that it is comparable between candidates: these
+contain the raw torque up to the highest frequency of all candidates.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from robodyn_ros.numerics import safe_divide
 from robodyn_ros.spatial import Array
 
 FOLDS = 6  # contiguous parts of the data
-LEAST_BLOCKS = 4  # of a fold
-SWEEPS = 3  # of the weights of the rows
-RIDGE = 1e-9  # of each column's square: what is not excited at all stays zero
-LEAST_SIGMA = 1e-6  # of the largest residual of a row, so that no row has an infinite weight
-BLOCK = 0.6  # length of a block, over 1 / cutoff: the mean then halves the cutoff frequency too
-PER_BLOCK = 4  # samples of W in the shortest block, at most
-MOST_SAMPLES = 8000  # of W: of longer logs the middle part of every piece serves for choices
+LEAST_BLOCKS = 4  # smallest number of blocks in a fold
+SWEEPS = 3  # iterations for the weights of the rows
+RIDGE = 1e-9  # regularisation relative to each column's square; unexcited parameters stay zero
+LEAST_SIGMA = 1e-6  # relative to the largest residual of a row, so that all weights are finite
+BLOCK = 0.6  # length of a block times the cutoff; a mean over it halves amplitudes at the cutoff
+PER_BLOCK = 4  # largest number of samples of W in the shortest block
+MOST_SAMPLES = 8000  # samples of W; of longer logs, the middle part of every piece is used
 
 
 class Raw(NamedTuple):
@@ -45,12 +45,12 @@ class Folds:
     Attributes
     ----------
     fitted : ndarray, shape (F, rows, p + 1, p + 1)
-        Those of ``[W, tau]``, averaged over blocks.
+        Gram matrices of ``[W, tau]``, averaged over blocks.
     counts : ndarray, shape (F, rows)
         Numbers of blocks.
     raw : ndarray, shape (F, p + 1, p + 1)
-        Those of the shortest blocks, including those that are too slow for the fit, over all
-        rows.
+        Gram matrices of the shortest blocks, summed over all rows, including blocks that are too
+        slow for the fit.
     size : float
         Sum of the squares of the measured torque, known torques included.
     """
@@ -135,12 +135,12 @@ class Coarse:
         cutoff : float
             Cutoff frequency of the parallel filter, Hz: ``highest`` over a power of two.
         raw : Raw, optional
-            What `raw` returned for the same matrices.
+            The result of `raw` for the same matrices.
 
         Raises
         ------
         LogError
-            If the log is too short to leave parts of it out.
+            The log is too short to leave parts of it out.
         """
         length = self._per_block * (round(self.highest / cutoff) if cutoff else 1)
         each = max(1, -(-FOLDS // len(matrices)))
@@ -178,7 +178,7 @@ class Coarse:
 
     def _means(self, k: int, w: Array, length: int, *, far: bool,
                ) -> tuple[Array, Array, Array, NDArray[np.bool_]]:
-        """Return means of W, of the torque to explain and of the measured one; and their use."""
+        """Return means of W, the torque to explain and the measured torque, and which are used."""
         observations, stride = self.observations, self._strides[k]
         segment, rows = observations.segments[k], observations.linear.rows
         blocks = len(w) // length
@@ -198,7 +198,7 @@ class Coarse:
 
 def _block_means(values: Array, length: int) -> Array:
     """Return means over blocks of samples, shape (N / length, ...)."""
-    while length % 2 == 0:  # adding halves is many times faster than a short inner sum
+    while length % 2 == 0:  # adding halves is many times faster than summing short rows
         values = 0.5 * (values[::2] + values[1::2])
         length //= 2
     return values.reshape(-1, length, *values.shape[1:]).mean(axis=1)

@@ -1,7 +1,7 @@
-"""The model that is linear in its parameters, ``tau = W theta``, for each kind of identification.
+"""`LinearModel`: torques as a linear function of parameters, for each kind of identification.
 
-Kolyubin 5.4-5.10. The columns of rigid bodies and rotors come from the compiled regressor. Those
-of friction are added here, because the data decide about their shape.
+See Kolyubin 5.4-5.10. The columns of rigid bodies and rotors come from the compiled regressor.
+Those of friction are added here, because the friction model is chosen from the data.
 """
 
 from __future__ import annotations
@@ -51,10 +51,11 @@ class LinearModel:
     dynamics : RobotDynamics
         The nominal robot. With closed loops the rows are those of the independent joints.
     kind : str
-        ``rigid``: the bodies alone; ``lumped``: bodies, rotors and the friction of both sides in
-        one torque; ``links`` (Kolyubin's model 1): links with their friction, from joint torque
-        sensors; ``links_and_drives`` (model 2): from joint torques and motor torques together;
-        ``drives`` (model 3): rotors and motor friction alone, from the difference of the two.
+        ``rigid``: bodies only; ``lumped``: bodies, rotors and the sum of both sides' friction,
+        from one torque; ``links`` (Kolyubin's model 1): bodies and link-side friction, from joint
+        torque sensors; ``links_and_drives`` (model 2): bodies, rotors and friction of each side,
+        from joint torques and motor torques; ``drives`` (model 3): rotors and motor-side friction,
+        from the difference of the two.
     friction : FrictionShape
         The friction model of every joint.
     joints : sequence of str, optional
@@ -142,7 +143,7 @@ class LinearModel:
     def _friction_columns(self, body: int, side: str) -> Iterable[Column]:
         joint = self.model.body_joints[body]
         places = LINK_FRICTION if side == 'l' else MOTOR_FRICTION
-        # of a coupled joint, a second offset could not be told apart from the first
+        # in a coupled joint, a second offset could not be distinguished from the first
         coupled = side == 'm' and self.kind == 'lumped'
         for parameter in places[:2] if coupled else places:
             term = PARAMETER_NAMES[parameter]
@@ -159,7 +160,7 @@ class LinearModel:
 
     def regressor(self, q: Array, qd: Array, qdd: Array, *, loaded: bool = False,
                   directions: Array | None = None, motion: FullMotion | None = None) -> Array:
-        """W at a batch of states, shape (N, rows, p).
+        """Return W at a batch of states, shape (N, rows, p).
 
         Parameters
         ----------
@@ -171,7 +172,7 @@ class LinearModel:
             Direction of each source of friction, see `directions`. By default they follow from
             the velocities alone.
         motion : FullMotion, optional
-            The motion of all joints, where it is known already; for robots with closed loops.
+            The motion of all joints, if it is known already; for robots with closed loops.
         """
         if self.loops is None:
             return self._of_tree(q, qd, qdd, loaded, directions)
@@ -210,7 +211,7 @@ class LinearModel:
         if self._compiled:
             block = self.dynamics.regressor(q, qd, qdd, self._compiled)
             result[:, drives, :len(self._compiled)] = block
-            if rows > n:  # a motor also moves the links; a joint torque sensor sees no rotor
+            if rows > n:  # motor torques include those of the links, joint torques no rotors
                 result[:, links, :len(self._compiled)] = block
                 result[:, links, self._rotors] = 0.0
         self._add_friction(result, qd, directions)
@@ -221,7 +222,7 @@ class LinearModel:
         return result
 
     def warm_up(self) -> None:
-        """Compile what `regressor` needs, so that its first call does not have to."""
+        """Compile the kernels of `regressor` now instead of at its first call."""
         still = np.zeros((2, self.model.n))
         self._of_tree(still, still, still, loaded=self.payload is not None)
         if self.loops is not None:
@@ -315,7 +316,7 @@ class LinearModel:
                 result[:, row, column] = factor * values
 
     def nominal(self) -> Array:
-        """Return the parameters of the nominal model, shape (p,); zero where it has none."""
+        """Return the nominal parameters, shape (p,); those that a model does not have are zero."""
         chi = self.model.standard_parameters
         values = np.array([chi[c.standard] if c.standard >= 0 else 0.0 for c in self.columns])
         if self.kind == 'lumped':  # one torque contains the friction of both sides
@@ -326,7 +327,7 @@ class LinearModel:
         return values
 
     def coupled(self, body: int) -> bool:
-        """Whether a gearbox couples the body's motor with other joints."""
+        """Return whether a gearbox couples the motor of a body with other joints."""
         return not np.array_equal(self.model.row[body], self.model.motor_row[body])
 
     def rest(self) -> RobotDynamics | None:

@@ -1,4 +1,4 @@
-"""`Log`: a measured motion and its torques, checked and brought to the model's joints."""
+"""`Log`: a measured motion and its torques, checked and arranged by the joints of a model."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ class Log:
     Parameters
     ----------
     t : array-like, shape (N,)
-        Stamps, s. They may jitter, have gaps, repeat or jump back.
+        Stamps, s. They may have jitter and gaps, repeat, or jump back.
     q : array-like, shape (N, n)
         Joint positions.
     tau : array-like, shape (N, n)
         Joint torques: those of the joint torque sensors, or the only ones that were measured.
     qd : array-like, shape (N, n), optional
-        Measured velocities. They serve to detect wrong units and are never differentiated.
+        Measured velocities. They are used only to detect wrong units.
     tau_motor : array-like, shape (N, n), optional
         Torques of the motors, as they act on the joints (for the kinds ``links_and_drives`` and
         ``drives``).
     joint_names : sequence of str
         Names of the n joints, in any order.
     extra : array-like, shape (N, n), optional
-        Known torques on the joints besides those of the robot (springs, counterbalances); what
-        is identified explains ``tau - extra``.
+        Known additional torques on the joints (springs, counterbalances); the identified model
+        explains ``tau - extra``.
     reference : array-like, shape (N, n), optional
         Commanded positions, which serve as instrumental variables.
     loaded : bool
@@ -53,7 +53,7 @@ class Log:
     Attributes
     ----------
     notes : list of str
-        What was found and changed on the way.
+        Remarks on what was found and changed.
     """
 
     t: ArrayLike
@@ -113,7 +113,7 @@ class Log:
         return len(np.asarray(self.t))
 
     def part(self, start: float, stop: float) -> Log:
-        """Return the samples between two fractions of the log, 0 to 1, by count.
+        """Return the samples between two fractions, 0 to 1, of the number of samples.
 
         Raises
         ------
@@ -210,7 +210,7 @@ def _check_torques(log: Log, used: Sequence[str] | None) -> None:
         if used is not None and joint not in used:
             continue
         if np.ptp(tau[:, k]) == 0:
-            raise LogError(f'the torque of {joint!r} is {tau[0, k]:g} throughout: it was not '
+            raise LogError(f'the torque of {joint!r} is always {tau[0, k]:g}: it was not '
                            'measured', source=log.source,
                            valid=f'a measured torque, or torques_of without {joint!r}')
 

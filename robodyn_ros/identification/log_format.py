@@ -1,4 +1,4 @@
-"""How a log file is to be understood: `LogFormat`."""
+"""`LogFormat`: names, units and conventions of a log file."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SPELLINGS = {
 @checked_fields
 @dataclass(frozen=True)
 class LogFormat:
-    """How a log file is to be understood; every field has a default.
+    """Names, units and conventions of a log file; every field has a default.
 
     Attributes
     ----------
@@ -37,16 +37,16 @@ class LogFormat:
         ``position_JOINT``, ``position_1`` or ``JOINT_position``). By default, the usual spellings
         are tried.
     joints : sequence of str
-        Names of the joints in the order of the columns, where the file has none.
+        Names of the joints in the order of the columns, if the file has none.
     rate : float
-        Sample rate in Hz, where the file has no time.
+        Sample rate in Hz, if the file has no time.
     unit_of_time : float
         Length of one unit of time in s, for example 1e-3 for milliseconds.
     degrees : bool
         Whether positions and velocities are in degrees.
     side : str
-        ``joint``, or ``motor`` where positions and torques are those of the motors. The gear
-        ratios or the gear matrix of the model then convert them (theory section 3).
+        ``joint``, or ``motor`` if positions and torques are those of the motors; they are then
+        converted by the gear ratios or the gear matrix of the model (theory section 3).
     position_offset : sequence of float
         Offsets that are added to the joint positions, rad or m.
     torque_scale : sequence of float
@@ -72,7 +72,7 @@ class LogFormat:
 
     @classmethod
     def read(cls, source: Mapping[str, Any] | str | Path) -> LogFormat:
-        """Read a format from a YAML file, or from a mapping such as the file holds.
+        """Read a format from a YAML file, or take a mapping as its content.
 
         Raises
         ------

@@ -1,7 +1,7 @@
 """Observation matrices: decimated regressor and torque of each uninterrupted motion.
 
-Each row of the robot (a joint's torque) is compressed into a triangular factor of ``[W, tau]``,
-which is all that least squares needs; the matrices themselves are kept only where they fit.
+For each row of the robot (the torque of a joint), least squares needs only the triangular factor
+of ``[W, tau]``. The matrices themselves are kept only if they fit into memory.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from robodyn_ros.identification.linear_model import LinearModel
 from robodyn_ros.identification.signals import Segment
 from robodyn_ros.spatial import Array
 
-KEEP_BYTES = 1 << 30  # of observation matrices; beyond, they are computed again when needed
+KEEP_BYTES = 1 << 30  # limit of observation matrices in memory; larger ones are recomputed
 OUTPUTS = 512  # decimated samples that are computed at a time
 STATES = 4096  # states of which the regressor is evaluated at a time
-LEAST_OUTPUTS = 4  # decimated samples of a segment
-LEAST_FAR = 0.5  # of a joint's fast samples are left by a guard that was not set
+LEAST_OUTPUTS = 4  # smallest number of decimated samples of a segment
+LEAST_FAR = 0.5  # smallest fraction of a joint's fast samples that the automatic guard keeps
 
 
 @dataclass(eq=False)
 class Block:
-    """Decimated samples in a row.
+    """Consecutive decimated samples.
 
     Attributes
     ----------
@@ -63,13 +63,13 @@ class Observations:
     segments : list of Segment
         Motions and torques.
     decimation : float
-        Cutoff of the parallel filter, Hz; 0 stands for no filter.
+        Cutoff of the parallel filter, Hz; 0 means no filter.
     slow : ndarray, shape (n,), optional
         Samples of a joint below this speed (rad/s, m/s) are not used.
     guard : float, optional
-        Time in s around a slow sample in which a joint's samples are not used either. By default
-        as far as the parallel filter reaches, or less where half of the fast samples would be
-        lost.
+        Time in s around a slow sample in which a joint's samples are not used either. The default
+        is the reach of the parallel filter, or less if more than half of the fast samples would
+        be lost.
     torques_of : ndarray of bool, shape (n,), optional
         Joints whose torques are used.
     known : dict of str to float, optional
@@ -105,7 +105,7 @@ class Observations:
 
     def changed(self, segments: list[Segment] | None = None,
                 decimation: float | None = None) -> Observations:
-        """Return the same observations of other motions, or behind another parallel filter."""
+        """Return observations with other segments or with another parallel filter."""
         return Observations(self.linear, self.segments if segments is None else segments,
                             decimation=self.decimation if decimation is None else decimation,
                             slow=self.slow, guard=self.guard, torques_of=self.torques_of,
@@ -155,7 +155,7 @@ class Observations:
         return block
 
     def blocks(self) -> Iterator[Block]:
-        """Yield every segment's observations, one after the other."""
+        """Yield the observations of each segment."""
         return (self.block(k) for k in range(len(self)))
 
     def _decimated(self, k: int) -> Iterator[Block]:
@@ -201,14 +201,14 @@ class Observations:
         return w
 
     def far_from_slow(self, k: int, reach: float | None = None) -> NDArray[np.bool_]:
-        """Return when each joint of segment k is fast throughout the guard, shape (M, n).
+        """Return where each joint of segment k is fast within the whole guard, shape (M, n).
 
         Parameters
         ----------
         k : int
             Index of the segment.
         reach : float, optional
-            How far the parallel filter reaches on either side, s.
+            Time that the parallel filter reaches to either side, s.
         """
         segment, guard = self.segments[k], self.guard
         if guard is None:
@@ -223,7 +223,7 @@ class Observations:
         return far
 
     def prediction(self, k: int, theta: Array) -> Array:
-        """Return the torque of segment k at the full rate by some parameters, shape (M, rows)."""
+        """Return the torque of segment k predicted by parameters, at full rate, (M, rows)."""
         segment, directions = self.segments[k], self.directions(k)
         return np.concatenate([
             self.linear.regressor(segment.q[a:a + STATES], segment.qd[a:a + STATES],

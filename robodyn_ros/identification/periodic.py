@@ -9,7 +9,7 @@ import numpy as np
 from robodyn_ros.errors import LogError
 from robodyn_ros.spatial import Array
 
-LINE = 10.0  # a spectral line is kept where its power exceeds the noise this many times
+LINE = 10.0  # a spectral line is kept if its power exceeds the noise by this factor
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +49,7 @@ class PeriodAverage:
 
 def average_periods(t: Array, columns: dict[str, Array], period: float,
                     source: str) -> PeriodAverage:
-    """Average whole periods, and differentiate with the excited spectral lines alone.
+    """Average whole periods, and differentiate using only the excited spectral lines.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ def average_periods(t: Array, columns: dict[str, Array], period: float,
     size = round(period * rate)
     periods = int((t[-1] - t[0] + 1 / rate) / period + 1e-6)
     if periods < 2 or size < 8:
-        raise LogError(f'{t[-1] - t[0]:.4g} s hold {periods} periods of {period:g} s',
+        raise LogError(f'{t[-1] - t[0]:.4g} s contain {periods} periods of {period:g} s',
                        source=source, valid='two whole periods or more')
     grid = t[0] + np.arange(periods * size) * (period / size)
     folded = {name: np.column_stack([np.interp(grid, t, column) for column in values.T]

@@ -14,15 +14,15 @@ from robodyn_ros.identification.log import MINIMUM, Log
 from robodyn_ros.identification.periodic import PeriodAverage, average_periods
 from robodyn_ros.spatial import Array
 
-SHORT_GAP = 8.0  # sample times: a shorter gap is always bridged
-BRIDGED = 0.1  # of the shortest period of the motion; splines miss less than 0.3 % over it
-LONGEST_BRIDGE = 1.0  # s: a longer gap always splits the log
-JITTER = 0.02  # of a sample time, below which stamps count as uniform
-REPEATED = 1e-3  # of a sample time: stamps that are closer count as one
-BAND_POWER = 0.999  # of the velocities' power lies in the band of the motion
-JERKY_POWER = 0.98  # of the accelerations' power, in the joint where that comes first
-NOISE_RATIO = 10.0  # over the level at high frequencies, below which a spectrum is noise
-STANDING = 1e-9  # rad or m: a joint that moves less stands still
+SHORT_GAP = 8.0  # sample times; a shorter gap is always bridged
+BRIDGED = 0.1  # periods of the fastest motion; splines over such a gap err by less than 0.3 %
+LONGEST_BRIDGE = 1.0  # s; a longer gap always splits the log
+JITTER = 0.02  # sample times; stamps with less jitter count as uniform
+REPEATED = 1e-3  # sample times; stamps that are closer count as one
+BAND_POWER = 0.999  # fraction of the velocities' power in the band of the motion
+JERKY_POWER = 0.98  # fraction of the accelerations' power, in the joint with the lowest frequency
+NOISE_RATIO = 10.0  # ratio to the level at high frequencies, below which a spectrum is noise
+STANDING = 1e-9  # rad or m; a joint that moves less is at rest
 _COLUMNS = ('q', 'tau', 'tau_motor', 'extra', 'reference')
 _SMOOTH = ('q', 'reference')  # interpolated by splines; the others linearly
 
@@ -36,7 +36,7 @@ class Piece:
     t : ndarray, shape (M,)
         Times, s.
     columns : dict of ndarray
-        ``q``, ``tau`` and those of ``tau_motor``, ``extra`` and ``reference`` that the log has.
+        ``q``, ``tau``, and ``tau_motor``, ``extra`` and ``reference`` if the log has them.
     measured : ndarray of bool, shape (M,)
         False for samples that bridge a gap.
     rate : float
@@ -60,14 +60,14 @@ class Piece:
 
 @dataclass(frozen=True)
 class Spectrum:
-    """What the spectra of the positions tell.
+    """Band and noise of a motion, from the spectra of its positions.
 
     Attributes
     ----------
     band : float
         Highest frequency of the motion, Hz.
     noise : float
-        Frequency at which the spectra sink into noise, Hz.
+        Frequency above which the spectra are noise, Hz.
     floor : ndarray, shape (n,)
         Power density of the noise of each position, rad^2/Hz or m^2/Hz.
     """
@@ -85,8 +85,8 @@ class Spectrum:
 def pieces_of(log: Log, notes: list[str]) -> list[Piece]:
     """Return the uninterrupted pieces of a log.
 
-    Stamps are sorted, and repeated ones left out. A gap is bridged where it is short against the
-    motion, and splits the log otherwise.
+    Stamps are sorted, and repeated ones left out. A gap that is short compared with the periods of
+    the motion is bridged; other gaps split the log.
 
     Raises
     ------
@@ -124,10 +124,10 @@ def pieces_of(log: Log, notes: list[str]) -> list[Piece]:
 def spectrum_of(q: Array, rate: float) -> Spectrum:
     """Return the band of a motion and the noise of its positions.
 
-    The band contains nearly all of the velocities' power of every joint, and of the
-    accelerations' in at least one: friction makes all joints jerk where they turn, and noise does
-    not less in some. Noise begins where a spectrum has come down to ten times its level at high
-    frequencies.
+    The band contains nearly all of the velocity power of every joint, and nearly all of the
+    acceleration power of at least one joint; accelerations of the other joints may be dominated by
+    friction at reversals or by noise. Noise begins where a spectrum has fallen to ten times its
+    level at high frequencies.
 
     Parameters
     ----------
@@ -160,7 +160,7 @@ def spectrum_of(q: Array, rate: float) -> Spectrum:
 
 
 def _bridge(t: Array, q: Array, step: float) -> float:
-    """Return the longest gap that is short against the motion, s."""
+    """Return the longest gap that is short compared with the periods of the motion, s."""
     parts = np.split(np.arange(len(t)), _breaks(t, LONGEST_BRIDGE))
     index = max(parts, key=len)
     index = index[np.argsort(t[index], kind='stable')]
@@ -175,7 +175,7 @@ def _breaks(t: Array, longest: float) -> NDArray[np.int_]:
     """Return the indices after gaps and clock jumps."""
     steps = np.diff(t)
     far = np.abs(steps) > longest
-    # a single late sample leaves and comes back: it is sorted in, and there is no gap
+    # a single late sample causes two jumps that cancel: it is sorted in, and there is no gap
     late = np.flatnonzero(far[:-1] & far[1:] & (np.abs(steps[:-1] + steps[1:]) <= longest))
     far[late] = far[late + 1] = False
     return np.flatnonzero(far) + 1

@@ -1,7 +1,7 @@
-"""Whether an identified robot can be the described one: bounds on what may have changed.
+"""Checks whether an identified robot can be the described one, by bounds on the changes.
 
-A log with wrong units, signs or columns can fit well and still describe no robot, for example one
-whose torques are its positions. Such a result must not reach a controller unnoticed.
+A log with wrong units, signs or columns, for example with positions in place of torques, may be
+fitted well although the result is meaningless. Such a result must not reach a controller.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from robodyn_ros.dynamics import RobotDynamics
 from robodyn_ros.model import Model
 from robodyn_ros.spatial import Array
 
-LARGEST_CHANGE = 3.0  # factor; a payload at its limit and the links of another size stay below
-NOTABLE_GRAVITY = 0.05  # of the largest joint's: smaller torques of gravity are not compared
+LARGEST_CHANGE = 3.0  # factor; a full payload or links of another variant change gravity by less
+NOTABLE_GRAVITY = 0.05  # relative to the largest; smaller gravity torques are not compared
 POSES = 200
 
 
 def implausible(dynamics: RobotDynamics, identified: Model, q: Array) -> tuple[str, ...]:
-    """Return why an identified model cannot be the described robot; empty where it can.
+    """Return why an identified model cannot be the described robot; empty if it can.
 
-    The torque of gravity of each joint may change by a factor of three against the description,
-    and Coulomb friction must be smaller than the effort limit.
+    The gravity torque of each joint may differ from the description by a factor of three, and
+    Coulomb friction must be smaller than the effort limit.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ def implausible(dynamics: RobotDynamics, identified: Model, q: Array) -> tuple[s
             continue
         ratio = float(after[:, k] @ before[:, k]) / float(sizes[k] ** 2)
         if not 1 / LARGEST_CHANGE <= ratio <= LARGEST_CHANGE:
-            reasons.append(f'the torque of gravity of {joint} is {ratio:.3g} times that of the '
+            reasons.append(f'the gravity torque of {joint} is {ratio:.3g} times that of the '
                            f'description (plausible: {1 / LARGEST_CHANGE:.2g} to '
                            f'{LARGEST_CHANGE:g})')
     return (*reasons, *_friction(identified))

@@ -17,8 +17,8 @@ from robodyn_ros.spatial import Array
 
 BAG_SUFFIXES = ('.db3', '.mcap')
 JOINT_STATE = 'sensor_msgs/msg/JointState'
-LARGEST_BAG = 1 << 36  # bytes of a file; messages are read one by one
-MOST_MESSAGES = 10_000_000  # 2.7 hours at 1 kHz; arrays of this many samples still fit in memory
+LARGEST_BAG = 1 << 36  # bytes; messages are read one by one
+MOST_MESSAGES = 10_000_000  # 2.7 hours at 1 kHz; arrays of this many samples fit into memory
 
 
 def read_bag(path: Path, form: LogFormat) -> tuple[dict[str, Array], list[str], list[str]]:
@@ -71,7 +71,7 @@ def _at_stamps(path: Path, topic: str, names: list[str], stamps: Array,
 
 
 def _joint_states(path: Path, topic: str, notes: list[str]) -> list[Any]:
-    """Return the messages of a topic; of a damaged file those before the damage."""
+    """Return the messages of a topic; in a damaged file, those before the damage."""
     states: list[Any] = []
     for part in _parts(path):
         try:
@@ -86,7 +86,7 @@ def _joint_states(path: Path, topic: str, notes: list[str]) -> list[Any]:
                 raise LogError(f'cannot be read: {type(error).__name__}: {error}',
                                source=str(part), valid='a ROS 2 bag, sqlite3 or MCAP') from None
             notes.append(f'{part.name} is damaged after {len(states)} messages '
-                         f'({type(error).__name__}); what came before is used')
+                         f'({type(error).__name__}); the messages before that are used')
         if len(states) > MOST_MESSAGES:
             raise LogError(f'has more than {MOST_MESSAGES} messages on {topic!r}',
                            source=str(path), valid='a shorter bag')
@@ -94,7 +94,7 @@ def _joint_states(path: Path, topic: str, notes: list[str]) -> list[Any]:
 
 
 def _parts(path: Path) -> list[Path]:
-    """Return the bag as a whole where it has its metadata, otherwise its storage files."""
+    """Return the bag itself if it has its metadata, otherwise its storage files."""
     for file in path.iterdir() if path.is_dir() else [path]:
         check_regular(file, LARGEST_BAG, error=LogError)
     if not path.is_dir():

@@ -15,8 +15,8 @@ from robodyn_ros.identification.log_format import SPELLINGS, LogFormat
 from robodyn_ros.model import Model
 from robodyn_ros.spatial import Array
 
-LARGEST_TABLE = 1 << 30  # bytes, of a CSV file and of the unpacked arrays of an NPZ file
-NUMBERS, TEXTS = 'biuf', 'US'  # kinds of NumPy types that a log may hold
+LARGEST_TABLE = 1 << 30  # bytes of a CSV file, or of the unpacked arrays of an NPZ file
+NUMBERS, TEXTS = 'biuf', 'US'  # kinds of NumPy types that a log may contain
 
 
 def read_npz(path: Path, form: LogFormat, model: Model,
@@ -29,7 +29,7 @@ def read_npz(path: Path, form: LogFormat, model: Model,
             there = {name: content[name] for name in content.files}
     except LogError:
         raise
-    except Exception as error:  # zipfile, NumPy and zlib each have their own
+    except Exception as error:  # zipfile, NumPy and zlib raise different errors
         raise LogError(f'cannot be read: {type(error).__name__}: {error}', source=str(path),
                        valid='an .npz file') from None
     arrays = {}
@@ -47,7 +47,7 @@ def read_npz(path: Path, form: LogFormat, model: Model,
 
 
 def _check_npz(path: Path) -> None:
-    """Refuse types and sizes that a log cannot have, before anything is unpacked."""
+    """Reject types and sizes that a log cannot have, before anything is unpacked."""
     total = 0
     with zipfile.ZipFile(path) as archive:
         for member in archive.infolist():
@@ -79,7 +79,7 @@ def read_csv(path: Path, form: LogFormat, model: Model,
                           for line in whole])
     except (OSError, UnicodeDecodeError, ValueError) as error:
         raise LogError(f'cannot be read: {error}', source=str(path),
-                       valid='a header line, then numbers with decimal points, split by commas'
+                       valid='a header line, then numbers with decimal points, separated by commas'
                        ) from None
     if len(whole) < len(lines):
         notes.append(f'{len(lines) - len(whole)} lines with a different number of cells were '

@@ -1,4 +1,4 @@
-"""What a user should know about an identification, in sentences."""
+"""Remarks for the user on the quality of an identification."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from robodyn_ros.identification.statistics import Uncertainty
 from robodyn_ros.numerics import safe_divide
 from robodyn_ros.spatial import Array
 
-BIAS_IN_TORQUE = 1e-4  # of the torque: a bias that changes it by less is not reported
-BIAS_DEVIATIONS = 2.0  # a bias counts from two standard deviations on, as in a test at 5 %
-VAGUE_PARAMETERS = 1 / 3  # of all: with more vague ones than these the motion is called poor
-CORRELATED = (1.0, 3.0)  # Durbin-Watson outside is a strong correlation; 2 is none
-LISTED = 8  # names in one sentence
+BIAS_IN_TORQUE = 1e-4  # relative change of the torque below which a bias is not reported
+BIAS_DEVIATIONS = 2.0  # standard deviations above which a bias is reported, as in a test at 5 %
+VAGUE_PARAMETERS = 1 / 3  # fraction of poorly determined parameters above which a remark is made
+CORRELATED = (1.0, 3.0)  # Durbin-Watson statistics outside mean strong correlation, 2 means none
+LISTED = 8  # most names in one sentence
 
 
 def remarks(uncertainty: Uncertainty, base: BaseParameters, estimate: Estimate,
@@ -33,12 +33,12 @@ def remarks(uncertainty: Uncertainty, base: BaseParameters, estimate: Estimate,
         Differences from the estimate by instrumental variables, in standard deviations.
     """
     notes = [f'{base.count} base parameters, condition number {uncertainty.condition:.4g}',
-             *uncertainty.poorly_told_apart]
+             *uncertainty.poorly_distinguished]
     relative = safe_divide(uncertainty.deviation, np.abs(estimate.values), at_zero=np.inf)
     vague = int((relative > 1).sum())
     if vague > base.count * VAGUE_PARAMETERS:
         notes.append(f'{vague} of {base.count} base parameters have a standard deviation larger '
-                     'than their value: this motion excites the robot badly')
+                     'than their value: this motion excites the robot poorly')
     if abs(uncertainty.delay) > 2 * uncertainty.delay_deviation:
         notes.append(f'the torques are {1e3 * uncertainty.delay:.3g} ms older than the positions '
                      f'(standard deviation {1e3 * uncertainty.delay_deviation:.2g} ms); the '
@@ -48,7 +48,7 @@ def remarks(uncertainty: Uncertainty, base: BaseParameters, estimate: Estimate,
         notes.append(f'Durbin-Watson statistics from {np.nanmin(watson):.2f} to '
                      f'{np.nanmax(watson):.2f}: the residuals are correlated in time, which the '
                      'standard deviations take into account')
-    # a bias is reported only where the torques show it as well
+    # a bias is reported only if it has an effect on the torques
     felt = np.linalg.norm(estimate.factor, axis=0) * uncertainty.deviation * np.abs(bias)
     seen = felt > BIAS_IN_TORQUE * np.linalg.norm(estimate.factor @ estimate.values)
     biased = [name for name, value, there in zip(base.names, bias, seen, strict=True)

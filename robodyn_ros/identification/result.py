@@ -1,4 +1,4 @@
-"""What comes out of an identification: `Result`."""
+"""`Result`: the data that an identification returns."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Result:
     Attributes
     ----------
     settings : Settings
-        How it was identified.
+        Settings of the identification.
     linear : LinearModel
         The model that is linear in its p parameters.
     base_ : BaseParameters
@@ -48,7 +48,7 @@ class Result:
     bias_ : ndarray, shape (b,)
         Its difference from the estimate, in standard deviations.
     theta_ : ndarray, shape (p,)
-        Parameters of the linear model that hold the estimate, zero elsewhere.
+        Parameters of the linear model: the estimate of the base parameters, zero elsewhere.
     consistent_ : ndarray, shape (p,)
         The physically consistent estimate.
     inconsistent_bodies_ : tuple of str
@@ -56,17 +56,17 @@ class Result:
     model : Model
         The robot with the physically consistent parameters.
     filtering : Filtering
-        The filters of the fit, with which it is validated as well.
+        The filters of the fit, which are also used for validation.
     filter_choice_ : FilterChoice
-        The filters that were tried, with their errors.
+        The filters that were tried, and their errors.
     friction_choice_ : FrictionChoice
-        The friction models that were tried, with their errors.
+        The friction models that were tried, and their errors.
     observations : Observations
         The data of the fit.
     sources : tuple of (str, str)
         Name and SHA-256 of each log.
     notes : tuple of str
-        What was found and decided on the way.
+        Remarks on what was found and decided.
     """
 
     settings: Settings
@@ -90,16 +90,16 @@ class Result:
 
     @cached_property
     def training_(self) -> Validation:
-        """Errors on the data of the fit itself, which validate nothing."""
+        """Errors on the data of the fit itself; they are not a validation."""
         return validate_on(self.observations.changed(decimation=self.filtering.judged),
                            self.theta_, self.evidence_)
 
     @cached_property
     def evidence_(self) -> Evidence:
-        """What a verdict rests on besides the errors."""
+        """Facts about the fit on which a verdict is based besides the errors."""
         segments = self.observations.segments
         motions = [np.concatenate([getattr(s, name) for s in segments]) for name in ('q', 'qd')]
-        poor = self.uncertainty_.poorly_told_apart
+        poor = self.uncertainty_.poorly_distinguished
         return Evidence(self.uncertainty_.condition, poor[0] if poor else '',
                         implausible(self.linear.whole, self.model, motions[0]),
                         np.array([x.min(axis=0) for x in motions]),
@@ -112,7 +112,7 @@ class Result:
 
     def predict(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, *, consistent: bool = False,
                 loaded: bool = False) -> Array:
-        """Return the torque that the identified parameters give.
+        """Return the torque that the identified parameters predict.
 
         Parameters
         ----------

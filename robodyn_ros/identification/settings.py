@@ -1,4 +1,4 @@
-"""What an identification can be told: `Settings`, and `FilterSettings` for the positions."""
+"""`Settings` of an identification, and `FilterSettings` of the position filter."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from robodyn_ros.errors import UnknownNameError, ValueRangeError
 from robodyn_ros.keywords import checked_fields
 from robodyn_ros.model.kinds import FRICTION_NAMES, METHODS, kind_of
 
-ORDER = 4  # of the Butterworth filter, as in Gautier's and Kolyubin's experiments
+ORDER = 4  # order of the Butterworth filter, as in Gautier's and Kolyubin's experiments
 
 
 @checked_fields
 @dataclass(frozen=True)
 class FilterSettings:
-    """How positions are filtered.
+    """Settings of the filter of the positions.
 
     Attributes
     ----------
     cutoff : float, optional
         Cutoff frequency in Hz. By default it follows from the spectrum of the motion.
     order : int, optional
-        Order of the Butterworth filter, which runs forth and back. The default is 4, or the
-        order that the corridor needs.
+        Order of the Butterworth filter, which is applied forwards and backwards. The default is 4,
+        or the order that the corridor requires.
     corridor : tuple of float, optional
-        (pass frequency in Hz, greatest loss there in dB, stop frequency in Hz, least damping
-        there in dB). The lowest order that keeps both is taken, and the cutoff follows
-        (Kolyubin 5.5.1).
+        (pass frequency in Hz, largest loss there in dB, stop frequency in Hz, smallest attenuation
+        there in dB). The lowest order that satisfies both is used, with the cutoff that follows
+        from it (Kolyubin 5.5.1).
     """
 
     cutoff: float | None = None
@@ -45,12 +45,12 @@ class FilterSettings:
         rate : float
             Sample rate, Hz.
         automatic : float
-            Cutoff frequency to use where none is set, Hz.
+            Cutoff frequency to use if none is set, Hz.
 
         Raises
         ------
         ValueRangeError
-            If the settings do not fit the sample rate.
+            The settings do not fit the sample rate.
         """
         if self.corridor is not None:
             low, loss, high, damping = self.corridor
@@ -71,7 +71,7 @@ class FilterSettings:
 @checked_fields
 @dataclass(frozen=True)
 class Settings:
-    """How to identify; every setting has a default.
+    """Settings of an identification; each has a default.
 
     Attributes
     ----------
@@ -79,8 +79,7 @@ class Settings:
         ``rigid``, ``lumped``, ``links``, ``links_and_drives`` or ``drives``: see `LinearModel`.
         Kolyubin's ``model1``, ``model2`` and ``model3`` are the last three.
     friction : str
-        A friction model, see `FrictionShape`; ``auto`` chooses one by the error on data that was
-        left out of the fit.
+        A friction model, see `FrictionShape`; ``auto`` chooses one by cross-validation.
     friction_width : float, optional
         Width of sign(s), as a fraction of each joint's fast speed. By default it is chosen with
         the friction model, or zero.
@@ -93,18 +92,18 @@ class Settings:
     payload : str, optional
         Link that carries an unknown payload in the logs that are ``loaded``.
     payload_mass : float, optional
-        Mass of the payload in kg, where it is known.
+        Mass of the payload in kg, if it is known.
     filter : FilterSettings
         The filter of the positions.
     decimation : float, optional
-        Cutoff of the parallel filter in Hz; 0 means that nothing is filtered in parallel. By
-        default it follows from the motion.
+        Cutoff of the parallel filter in Hz; 0 means no parallel filter. By default it follows from
+        the motion.
     slow : float or sequence of float, optional
         Samples of a joint below this speed (rad/s or m/s) are left out.
     guard : float, optional
-        Time in s around a slow sample in which the joint's samples are left out as well: what
-        friction does while a joint sticks reaches through the filters. The default is half the
-        width of the parallel filter, or less where half of a joint's fast samples would be lost.
+        Time in s around a slow sample in which the joint's samples are left out as well, because
+        the filters spread the effects of stiction. The default is half the width of the parallel
+        filter, or less if more than half of a joint's fast samples would be lost.
     prior : float, optional
         Weight of the nominal model in the physically consistent estimate; see
         `consistent_estimate` for the default.
@@ -125,7 +124,7 @@ class Settings:
     prior: float | None = None
 
     def __post_init__(self) -> None:
-        """Refuse unknown names, and write the kind by its own name."""
+        """Check the names, and replace an alias of the kind."""
         object.__setattr__(self, 'kind', kind_of(self.kind))
         if self.method not in METHODS:
             raise UnknownNameError('method', self.method, METHODS)

@@ -1,7 +1,6 @@
-"""From positions to velocities and accelerations (Kolyubin 5.5).
+"""Computes velocities and accelerations from positions (Kolyubin 5.5).
 
-Positions are filtered without phase and differentiated centrally; torques are never
-differentiated.
+Positions are filtered with zero phase and differentiated by central differences.
 """
 
 from __future__ import annotations
@@ -19,13 +18,13 @@ from robodyn_ros.identification.pieces import Piece, Spectrum, spectrum_of
 from robodyn_ros.identification.settings import FilterSettings
 from robodyn_ros.spatial import Array
 
-CUTOFF_PER_BAND = 5.0  # a Butterworth filter of order 4, run twice, then changes the band by 0.3 %
-LEAST_PERIODS = 8  # of the cutoff frequency that a piece holds at least
-HIGHEST = 0.4  # of the sample rate, for a cutoff frequency
-UNFILTERED = 0.45  # of the sample rate: with a higher cutoff nothing is filtered
-SMOOTH_PER_BAND = 2.0  # cutoff of the smooth motion, for instrumental variables
-EDGE = 1.5  # periods of the cutoff frequency that are cut off at both ends
-LARGEST_EDGE = 0.1  # of a piece
+CUTOFF_PER_BAND = 5.0  # then a Butterworth filter of order 4, run twice, changes the band by 0.3 %
+LEAST_PERIODS = 8  # smallest number of periods of the cutoff frequency in a piece
+HIGHEST = 0.4  # largest cutoff frequency over the sample rate
+UNFILTERED = 0.45  # cutoff over the sample rate above which nothing is filtered
+SMOOTH_PER_BAND = 2.0  # cutoff of the smooth motion for instrumental variables, over the band
+EDGE = 1.5  # periods of the cutoff frequency that are dropped at both ends
+LARGEST_EDGE = 0.1  # largest fraction of a piece that is dropped at each end
 
 
 @dataclass(eq=False)
@@ -43,8 +42,8 @@ class Segment:
     tau_motor, extra : ndarray or None
         See `Log`.
     smooth : tuple of ndarray
-        q, qd and qdd of the commanded motion, or of one filtered down to its own band, as an
-        instrument with little noise.
+        q, qd and qdd with little noise, for instrumental variables: of the commanded motion, or
+        filtered to the band of the motion.
     measured : ndarray of bool, shape (M,)
         False for samples that bridge a gap.
     loaded : bool
@@ -78,15 +77,15 @@ class Filtering:
     band : float
         Highest frequency of the motion, Hz.
     cutoff : float
-        Cutoff frequency of the positions' filter, Hz; infinite for periodic logs, whose
-        derivatives need no filter.
+        Cutoff frequency of the position filter, Hz; infinite for periodic logs, whose derivatives
+        need no filter.
     order : int
         Order of the Butterworth filter.
     decimation : float
-        Cutoff frequency of the parallel filter, Hz; 0 stands for no filter.
+        Cutoff frequency of the parallel filter, Hz; 0 means no filter.
     judged : float
-        Cutoff frequency behind which filtered errors are stated, Hz. It depends on the motion
-        alone, so that errors of different fits can be compared.
+        Cutoff frequency of the filter for reported errors, Hz. It depends only on the motion, so
+        that errors of different fits can be compared.
     """
 
     band: float
@@ -125,7 +124,7 @@ def segments_of(pieces: Sequence[Piece], filtering: Filtering, notes: list[str])
     Raises
     ------
     LogError
-        If no piece is long enough for the filter.
+        No piece is long enough for the filter.
     """
     found = []
     for piece in pieces:
@@ -142,7 +141,7 @@ def segments_of(pieces: Sequence[Piece], filtering: Filtering, notes: list[str])
 
 
 def describe(pieces: Sequence[Piece], filtering: Filtering) -> list[str]:
-    """Return what is filtered how, in sentences."""
+    """Return a description of the logs and of their filters, in sentences."""
     notes = []
     for piece in pieces:
         if piece.average is not None:
@@ -156,7 +155,7 @@ def describe(pieces: Sequence[Piece], filtering: Filtering) -> list[str]:
     parallel = f'parallel filter at {filtering.decimation:.3g} Hz' if filtering.decimation \
         else 'no parallel filter'
     positions = f'Butterworth filter of order {filtering.order} at {filtering.cutoff:.3g} Hz, ' \
-        'forth and back' if np.isfinite(filtering.cutoff) else 'positions not filtered'
+        'forwards and backwards' if np.isfinite(filtering.cutoff) else 'positions not filtered'
     return [*notes, f'the motion lies below {filtering.band:.3g} Hz; {positions}; {parallel}']
 
 
@@ -173,7 +172,7 @@ def differentiate(q: Array, rate: float, cutoff: float, order: int,
     cutoff : float
         Cutoff frequency, Hz; above 0.45 of the rate nothing is filtered.
     order : int
-        Order of the Butterworth filter, which runs forth and back.
+        Order of the Butterworth filter, which is applied forwards and backwards.
     """
     if cutoff < UNFILTERED * rate:
         sections = scipy.signal.butter(order, cutoff, fs=rate, output='sos')

@@ -17,14 +17,14 @@ from robodyn_ros.identification.observations import Observations
 from robodyn_ros.numerics import safe_divide
 from robodyn_ros.spatial import Array
 
-MAX_ORDER = 4  # of the autoregressive model of residuals behind a filter at 3 times the band
-LAGS = (0, 1, 2, 3, 4, 6, 8, 12, 16, 24)  # between which the absorbed part is interpolated
-LONGEST_ORDER = 32  # behind a wider filter the model spans the same time, with more samples
+MAX_ORDER = 4  # order of the autoregressive model of residuals filtered at 3 times the band
+LAGS = (0, 1, 2, 3, 4, 6, 8, 12, 16, 24)  # lags between which the absorbed part is interpolated
+LONGEST_ORDER = 32  # limit of the order for a wider filter, whose model spans the same time
 SPAN = MAX_ORDER / (3 * OUTPUT_RATE)  # time that the model spans, times the band
-SWEEPS = 3  # between the noise and the part of it that the fit absorbed
+SWEEPS = 3  # iterations between the noise and the part of it that the fit absorbed
 CONFIDENCE = 0.95
-APART = 30.0  # condition number above which the worst combinations are named
-NAMED = 0.3  # component of a singular vector from which on a parameter is named
+APART = 30.0  # condition number above which poorly determined combinations are named
+NAMED = 0.3  # component of a singular vector above which a parameter is named
 F_LIMIT = 3.842  # 95 % quantile of chi squared with one degree of freedom
 
 
@@ -35,22 +35,22 @@ class Uncertainty:
     Attributes
     ----------
     covariance : ndarray, shape (b, b)
-        Corrected for the residuals' correlation in time.
+        Covariance, corrected for the correlation of the residuals in time.
     deviation, plain_deviation : ndarray, shape (b,)
-        Standard deviations: corrected, and what independent residuals would give.
+        Standard deviations, corrected and for independent residuals.
     interval : ndarray, shape (b, 2)
         95 % confidence intervals, wider for parameters that were selected, see `selected`.
     durbin_watson : ndarray, shape (rows,)
-        2 without correlation in time; nan where a row has no samples.
+        Durbin-Watson statistics: 2 without correlation in time, nan for rows without samples.
     condition : float
-        Condition number of the weighted observation matrix with columns of equal length.
-    poorly_told_apart : tuple of str
+        Condition number of the weighted observation matrix with columns of equal norm.
+    poorly_distinguished : tuple of str
         Sentences that name the parameters which the motion hardly distinguishes.
     delay, delay_deviation : float
-        Time by which torques are older than positions, within one sample, and its standard
+        Time by which torques are older than positions, at most one sample, and its standard
         deviation, s.
     shift : ndarray, shape (b,)
-        Change of the estimate by this delay; the intervals are centred on the corrected one.
+        Change of the estimate by this delay; the intervals are centred on the changed estimate.
     """
 
     covariance: Array
@@ -59,17 +59,17 @@ class Uncertainty:
     interval: Array
     durbin_watson: Array
     condition: float
-    poorly_told_apart: tuple[str, ...]
+    poorly_distinguished: tuple[str, ...]
     delay: float
     delay_deviation: float
     shift: Array
 
     def selected(self, kept: Sequence[int]) -> Uncertainty:
-        """Widen the intervals of selected parameters so that 95 % of those hold the truth.
+        """Widen the intervals of selected parameters so that 95 % of them contain the true value.
 
-        A selection prefers parameters whose error makes them look large. The intervals of
-        Benjamini and Yekutieli (2005, doi 10.1198/016214504000001907) have a confidence of
-        ``1 - 5 % * selected / all`` each.
+        A selection favours parameters whose error makes them look large. The intervals of
+        Benjamini and Yekutieli (2005, doi 10.1198/016214504000001907) therefore have a confidence
+        of ``1 - 5 % * selected / all`` each.
 
         Parameters
         ----------
@@ -89,12 +89,12 @@ def uncertainty_of(observations: Observations, kept: tuple[int, ...], names: tup
                    estimate: Estimate, band: float) -> Uncertainty:
     """Return the uncertainty of a weighted least-squares estimate.
 
-    Each row's residual is modelled as autoregressive. Its autocovariance G enters
-    ``B W'L G L W B``, where L are the weights and B is the plain covariance. The fit absorbs part
-    of the noise, most at the frequencies of the motion, and this part is added to G. Torque and
-    position of one sample may be up to a sample apart in time, which is one parameter more:
-    ``tau(t) - delay dtau/dt``. Its prior is normal, with the variance of a uniform distribution
-    over one sample.
+    The residual of each row is modelled as autoregressive. With its autocovariance G, the
+    covariance of the estimate is ``B W'L G L W B``, where L are the weights and B is the plain
+    covariance. The fit absorbs part of the noise, mostly at the frequencies of the motion; this
+    part is added to G. Torque and position of one sample may be up to one sample apart in time.
+    This delay is an additional parameter, ``tau(t) - delay dtau/dt``, with a normal prior that has
+    the variance of a uniform distribution over one sample.
 
     Parameters
     ----------
@@ -107,8 +107,7 @@ def uncertainty_of(observations: Observations, kept: tuple[int, ...], names: tup
     estimate : Estimate
         Their estimate.
     band : float
-        Highest frequency of the motion, Hz. The model of the noise spans a time that follows
-        from it, whatever the filter.
+        Highest frequency of the motion, Hz; it determines the time that the noise model spans.
     """
     b, plain = len(kept), estimate.plain_covariance
     rows = list(_rows(observations, kept, estimate, SPAN / band))
@@ -124,7 +123,7 @@ def uncertainty_of(observations: Observations, kept: tuple[int, ...], names: tup
         for row in rows:
             row.fit_noise(plain, spread, first=sweep == 0)
         middle = np.asarray(sum(row.x.T @ row.correlated / row.sigma**2 for row in rows))
-    # the delay follows from the part of its column that the other parameters cannot explain
+    # the delay is determined by the part of its column that the other parameters cannot explain
     direction = np.append(-plain @ information[:b, b], 1.0)
     strength = float(direction @ information @ direction)
     variance_of_data = safe_divide(max(float(direction @ middle @ direction), 0.0), strength**2)
@@ -151,7 +150,7 @@ class _Row:
     x : ndarray, shape (N, b + 1)
         Weighted observations with the column of the delay; zero for samples that are not used.
     residual : ndarray, shape (N,)
-        N m or N; zero for samples that are not used.
+        Residual, N m or N; zero for samples that are not used.
     correlated : ndarray, shape (N, b + 1)
         The covariance matrix of the noise times ``x``.
     """
@@ -175,7 +174,7 @@ class _Row:
                            at_zero=np.nan)
 
     def fit_noise(self, plain: Array, spread: Array, first: bool) -> None:
-        """Find the autocovariance of the noise; after the first time, with the absorbed part."""
+        """Estimate the autocovariance of the noise, except the first time with absorbed part."""
         lost = np.zeros(self._lags + 1)
         if not first:
             x, y = self.x[:, :-1], self.correlated[:, :-1]
@@ -223,12 +222,12 @@ def _rows(observations: Observations, kept: tuple[int, ...], estimate: Estimate,
 
 
 def long_run_factor(residual: Array) -> float:
-    """Return by what factor correlation in time raises the variance of a slow mean.
+    """Return the factor by which correlation in time raises the variance of a mean.
 
     Parameters
     ----------
     residual : ndarray, shape (N,)
-        Residuals in the order of time.
+        Residuals in temporal order.
     """
     lags = int(min(MAX_ORDER, len(residual) // 20))
     sums = np.array([residual[:len(residual) - k] @ residual[k:] for k in range(lags + 1)])
@@ -250,7 +249,7 @@ def _autocovariance(measured: Array, count: int) -> Array:
         return np.abs(measured[:1])
     best, chosen = np.inf, np.zeros(0)
     model, variance = np.zeros(0), float(measured[0])
-    for order in range(lags + 1):  # Levinson and Durbin's recursion, Akaike's criterion
+    for order in range(lags + 1):  # Levinson-Durbin recursion, with Akaike's criterion
         if order:
             last = (measured[order] - model @ measured[order - 1:0:-1]) / variance
             model = np.append(model - last * model[::-1], last)
@@ -282,24 +281,24 @@ def _in_words(factor: Array, names: tuple[str, ...]) -> tuple[float, tuple[str, 
         if len(named) == 1:
             words.append(f'{names[named[0]]} is hardly excited (1 : {ratio:.3g})')
         else:
-            words.append(f'{" and ".join(names[k] for k in named)} can hardly be told apart by '
-                         f'this motion (1 : {ratio:.3g})')
+            words.append(f'{" and ".join(names[k] for k in named)} can hardly be distinguished '
+                         f'by this motion (1 : {ratio:.3g})')
     return float(safe_divide(singular[0], singular[-1], at_zero=np.inf)), tuple(words)
 
 
 def significant(values: Array, covariance: Array, *, limit: float = F_LIMIT,
                 relative: float | None = None) -> tuple[int, ...]:
-    """Return the parameters that stay when insignificant ones are set to zero one by one (5.6.1).
+    """Return the parameters that remain after insignificant ones are dropped one by one (5.6.1).
 
     Parameters
     ----------
     values, covariance : ndarray, shape (b,), (b, b)
         An estimate and its corrected covariance.
     limit : float
-        A parameter is dropped while its F value (its square over its variance) is below.
+        A parameter is dropped if its F value (its square over its variance) is below this limit.
     relative : float, optional
-        Instead, a parameter is dropped while its standard deviation is above this fraction of
-        its value.
+        If given, a parameter is instead dropped if its standard deviation is above this fraction
+        of its value.
     """
     bound = limit if relative is None else 1 / relative**2
     kept = list(range(len(values)))
@@ -310,7 +309,7 @@ def significant(values: Array, covariance: Array, *, limit: float = F_LIMIT,
         worst = int(np.argmin(f))
         if f[worst] >= bound:
             break
-        gain = covariance[:, worst] / variance[worst]  # condition the others on zero
+        gain = covariance[:, worst] / variance[worst]  # conditions the others on zero for this one
         values = np.delete(values - gain * values[worst], worst)
         covariance = covariance - np.outer(gain, covariance[worst])
         covariance = np.delete(np.delete(covariance, worst, 0), worst, 1)

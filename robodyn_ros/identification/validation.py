@@ -1,4 +1,4 @@
-"""Validation on data that the fit has not seen (Kolyubin 5.26)."""
+"""Validation on data that were not used for the fit (Kolyubin 5.26)."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ class Validation:
     Attributes
     ----------
     joint_names : tuple of str
-        Names of the rows: the joints, twice where motor torques are explained as well.
+        Names of the rows: the joints, twice if motor torques are predicted as well.
     relative_error : ndarray, shape (rows,)
-        ``||tau - tau_hat|| / ||tau||`` of each joint against the raw measured torque (known extra
-        torques are included in its size).
+        ``||tau - tau_hat|| / ||tau||`` of each joint, with the raw measured torque tau, which
+        includes known extra torques.
     total : float
-        The same over all joints.
+        The same for all joints together.
     rms, largest : ndarray, shape (rows,)
-        Root mean square and largest error against the raw torque, N m or N.
+        Root mean square and largest error of the raw torque, N m or N.
     relative_error_filtered, total_filtered, rms_filtered
-        The same behind a low-pass filter at three times the band of the motion, for the samples
-        that are used for a fit.
+        The same after a low-pass filter at three times the band of the motion, for the samples
+        that a fit would use.
     nominal, nominal_total
-        Raw errors of the description's own model.
+        Raw errors of the nominal model.
     gravity_only : float
-        Raw total error of the description's gravity alone.
+        Raw total error of the gravity torque of the nominal model.
     coverage : float
         Fraction of the positions and velocities within the range of the fit.
     implausible : tuple of str
-        Why the result cannot be the described robot; empty where it can.
+        Reasons why the result cannot be the described robot; empty if it can.
     verdict : str
         ``good``, ``doubtful`` or ``bad``, by the thresholds of
         `robodyn_ros.identification.verdict`.
@@ -69,7 +69,7 @@ class Validation:
 
     @property
     def applicable(self) -> bool:
-        """Whether a controller may take the result over without being forced to."""
+        """Whether the result may be applied to a controller without an explicit override."""
         return self.verdict == 'good' and not self.implausible
 
     def to_text(self) -> str:
@@ -99,7 +99,7 @@ def validate_on(observations: Observations, theta: Array, evidence: Evidence | N
     theta : ndarray, shape (p,)
         Parameters of the linear model.
     evidence : Evidence, optional
-        What else is known of the fit, for the verdict.
+        Further facts about the fit, for the verdict.
     """
     linear, segments = observations.linear, observations.segments
     n = linear.joints.n
@@ -145,7 +145,7 @@ def _total(wrong: Array, total: Array) -> float:
 
 
 def _nominal(observations: Observations) -> tuple[Array, Array]:
-    """Return torques of the description, and of its gravity alone; shape (M, rows) both."""
+    """Return torques of the nominal model, and its gravity torques; shape (M, rows) each."""
     linear = observations.linear
     nominal = linear.nominal()
     theta = np.array([value if column.term in ('m', 'mx', 'my', 'mz') else 0.0

@@ -9,28 +9,28 @@ import numpy as np
 
 from robodyn_ros.spatial import Array
 
-BAD_ERROR = 0.5  # of the filtered torque unexplained: the log is not of this robot
+BAD_ERROR = 0.5  # relative error of the filtered torque that indicates a log of another robot
 DOUBTFUL_ERROR = 0.08  # published identifications of industrial arms reach 5 to 8 %
-BAD_JOINT = 0.5  # of a joint's filtered torque unexplained
-BAD_JOINTS = 0.5  # of the joints: more than these with BAD_JOINT make the whole bad
-BAD_CONDITION = 1e8  # half of double precision is lost in the estimate
-LEAST_COVERAGE = 0.5  # of the validation's positions and velocities lie in the range of the fit
-MARGIN = 0.1  # of the range of the fit, by which it is extended
-NOTED_COVERAGE = 0.9  # a lower coverage is mentioned
-WORSE = 1.02  # times the error of the description, beyond which that one predicts better
-NOISY = 2.0  # raw over filtered error from which on the difference is explained
+BAD_JOINT = 0.5  # relative error of a joint's filtered torque that is bad
+BAD_JOINTS = 0.5  # fraction of joints with bad errors above which the verdict is bad
+BAD_CONDITION = 1e8  # half of the digits of double precision are lost in the estimate
+LEAST_COVERAGE = 0.5  # fraction of positions and velocities that must be in the range of the fit
+MARGIN = 0.1  # extension of the range of the fit, relative to the range
+NOTED_COVERAGE = 0.9  # coverage below which a remark is made
+WORSE = 1.02  # ratio to the error of the description above which the description is better
+NOISY = 2.0  # ratio of raw to filtered error above which a remark explains the difference
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """What a verdict rests on besides the errors.
+    """Facts about a fit on which a verdict is based besides the errors.
 
     Attributes
     ----------
     condition : float
         Condition number of the weighted observation matrix of the fit.
     cause : str
-        The combination of parameters that is determined worst, in words.
+        The combination of parameters that is determined worst, as a sentence.
     implausible : tuple of str
         See `robodyn_ros.identification.plausibility`.
     lower, upper : ndarray, shape (2, n)
@@ -54,7 +54,7 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Errors:
-    """Relative errors, as fractions: each joint's filtered ones, and totals."""
+    """Relative errors as fractions: filtered errors by joint, and totals over all joints."""
 
     joints: dict[str, float]
     filtered: float
@@ -70,9 +70,9 @@ def judge(errors: Errors, evidence: Evidence | None, coverage: float,
     Parameters
     ----------
     errors : Errors
-        The errors on data that the fit has not seen.
+        Errors on data that were not used for the fit.
     evidence : Evidence, optional
-        What else is known of the fit.
+        Further facts about the fit.
     coverage : float
         Fraction of the positions and velocities within the range of the fit.
     """
@@ -109,11 +109,11 @@ def _of_errors(errors: Errors) -> tuple[list[str], list[str], list[str]]:
     best = min(errors.nominal, errors.gravity)
     if errors.raw > WORSE * best:
         better = 'the unchanged description' if errors.nominal <= errors.gravity else \
-            'its gravity alone'
+            'its gravity torque'
         bad.append(f'{better} predicts better (error of {best:.2%})')
     else:
         notes.append(f'the unchanged description has an error of {errors.nominal:.2%}, its '
-                     f'gravity alone one of {errors.gravity:.2%}')
+                     f'gravity torque alone one of {errors.gravity:.2%}')
     if errors.raw > NOISY * errors.filtered:
         notes.append(f'most of the raw error of {errors.raw:.2%} is noise, or belongs to slow '
                      f'samples that are left out: {errors.filtered:.2%} remain after filtering')

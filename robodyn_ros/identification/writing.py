@@ -24,7 +24,7 @@ from robodyn_ros.spatial import inertial_of
 
 
 def write_urdf(model: Model, path: str | Path) -> None:
-    """Write the URDF that a model came from, with the model's parameters.
+    """Write the URDF from which a model was built, with the parameters of the model.
 
     Parameters
     ----------
@@ -48,15 +48,15 @@ def write_urdf(model: Model, path: str | Path) -> None:
 def urdf_of(model: Model, text: str | bytes) -> str:
     """Return a URDF with the inertials, damping, friction and armature of a model.
 
-    The inertial of a moving link includes everything that is fixed to it, because torques cannot
-    tell these parts apart.
+    The inertial of a moving link includes everything that is fixed to it, because these parts
+    cannot be distinguished by torques.
 
     Parameters
     ----------
     model : Model
         The robot with new parameters.
     text : str or bytes
-        The URDF that it came from.
+        The URDF from which it was built.
 
     Raises
     ------
@@ -73,7 +73,7 @@ def urdf_of(model: Model, text: str | bytes) -> str:
     moving = {joint.name for joint in parse_urdf(text).joints if joint.type != 'fixed'}
     locked = moving - set(model.body_joints)
     if locked:
-        raise IdentificationError('joints were locked, so that their links cannot be told apart: '
+        raise IdentificationError('joints were locked, so their links cannot be distinguished: '
                                   + ', '.join(sorted(locked)))
     root = parse_xml(text, comments=True)
     links = {element.get('name'): element for element in root if element.tag == 'link'}
@@ -94,13 +94,13 @@ def urdf_of(model: Model, text: str | bytes) -> str:
         dynamics.set('damping', repr(float(friction[0])))
         dynamics.set('friction', repr(float(friction[1])))
         if friction[2]:
-            dynamics.set('friction_offset', repr(float(friction[2])))  # read by robodyn alone
+            dynamics.set('friction_offset', repr(float(friction[2])))  # an extension of robodyn
         if model.armature[body]:
             dynamics.set('armature', repr(float(model.armature[body])))
     for rotor in list(root.iter()):
         if isinstance(rotor.tag, str) and rotor.tag.rpartition('}')[2].rpartition(':')[2] in (
                 'motorInertia', 'rotor_inertia') and rotor.getparent() is not None:
-            rotor.getparent().remove(rotor)  # the armature holds it now
+            rotor.getparent().remove(rotor)  # the armature includes it now
     etree.indent(root)
     return etree.tostring(root, encoding='unicode') + '\n'
 
@@ -148,7 +148,7 @@ def parameters_of(result: Result, validation: Validation | None = None) -> dict[
         'durbin_watson': [None if np.isnan(x) else float(x) for x in u.durbin_watson],
         'consistent_parameters': {name: float(value) for name, value in zip(
             result.linear.names, result.consistent_, strict=True)},
-        'unconstrained_bodies_that_cannot_exist': list(result.inconsistent_bodies_),
+        'unconstrained_inconsistent_bodies': list(result.inconsistent_bodies_),
         'without_effect': list(base.without_effect),
     }
     for name, one in (('training', result.training_), ('validation', validation)):
@@ -187,7 +187,7 @@ def save_motors(model: Model, path: str | Path) -> None:
 
 
 def plain(value: Any) -> Any:
-    """Return mappings, sequences, arrays and numbers as the types that YAML knows."""
+    """Return mappings, sequences, arrays and numbers as types that YAML supports."""
     if isinstance(value, dict):
         return {key: plain(entry) for key, entry in value.items()}
     if isinstance(value, (list, tuple, np.ndarray)):

@@ -1,8 +1,9 @@
-"""Functions traced once and compiled: a recursion's arithmetic for one robot, without its loops.
+"""Compiles traced functions: straight-line machine code without Python's overhead.
 
 ``expression`` records a NumPy function as a graph, ``llvm_ir`` writes the graph as a loop over
-samples, ``compiler`` turns that into machine code and keeps it on disk, ``kernel`` lets Python
-call it; ``derivatives`` differentiates traced functions. Nothing here knows of robots.
+samples, ``compiler`` turns it into machine code and caches this on disk, ``kernel`` makes it
+callable from Python, and ``derivatives`` differentiates traced functions. This package is
+independent of robots.
 """
 
 from robodyn_ros.kernels.derivatives import pullback

@@ -1,7 +1,7 @@
-"""Machine code kept on disk, in files and a folder that nobody else may write.
+"""Caches machine code on disk, in files and a folder that only their owner may write.
 
-Whoever can write such a file can run code as the user who loads it. A folder or file that belongs
-to somebody else, or that others may write, is not used.
+Anyone who can write such a file can run code as the user who loads it. A folder or file that
+belongs to another user, or that others may write, is therefore not used.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ _WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 
 def cache_directory() -> Path | None:
-    """Where machine code is kept: ``$ROBODYN_CACHE_DIR``, else the user's cache directory.
+    """Return the folder of the cache: ``$ROBODYN_CACHE_DIR``, else the user's cache directory.
 
-    ``ROBODYN_CACHE_DIR=`` (empty) keeps nothing.
+    ``ROBODYN_CACHE_DIR=`` (empty) switches the cache off.
     """
     configured = os.environ.get('ROBODYN_CACHE_DIR')
     if configured is not None:
@@ -30,18 +30,18 @@ def cache_directory() -> Path | None:
 
 
 def load(digest: str) -> bytes | None:
-    """Return kept machine code; None where there is none, or it is damaged or not to be trusted.
+    """Return cached machine code, or None if it is missing, damaged or not trustworthy.
 
     Parameters
     ----------
     digest : str
-        Its name.
+        The name of the code.
     """
     directory = cache_directory()
     if directory is None or not _trusted_directory(directory):
         return None
     try:
-        # the file that was checked is the file that is read; a link is not followed
+        # check the open file, so that it cannot be exchanged in between; do not follow links
         handle = os.open(directory / f'{digest}.o', os.O_RDONLY | getattr(os, 'O_NOFOLLOW', 0))
         with os.fdopen(handle, 'rb') as file:
             found = os.fstat(handle)
@@ -55,12 +55,12 @@ def load(digest: str) -> bytes | None:
 
 
 def save(digest: str, code: bytes) -> None:
-    """Keep machine code; a full or read-only disk is no reason to fail.
+    """Store machine code; errors of the disk (full, read-only) are ignored.
 
     Parameters
     ----------
     digest : str
-        Its name.
+        The name of the code.
     code : bytes
         An object file.
     """
@@ -92,7 +92,7 @@ def _trusted_directory(directory: Path) -> bool:
 
 
 def _problem(found: os.stat_result) -> str:
-    """Why a file or folder is not to be trusted; empty where it is."""
+    """Return why a file or folder is not trustworthy, '' if it is."""
     if not hasattr(os, 'getuid'):
         return ''
     if found.st_uid not in (os.getuid(), 0):

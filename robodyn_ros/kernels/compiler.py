@@ -1,4 +1,4 @@
-"""LLVM IR -> machine code in this process, kept on disk for the next one."""
+"""Compiles LLVM IR to machine code in this process, and caches it on disk for later ones."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ from robodyn_ros.kernels import code_cache
 from robodyn_ros.kernels.pointers import Pointers
 
 _LOCK = threading.RLock()
-OLDEST = (0, 39)  # of llvmlite: what Debian 12 ships
-OPTIONS_AGAIN = 15  # version of LLVM since which an option can be set more than once
-# characters of IR, above which code generation takes its fast way: the machine code is as fast to
-# within 5 % (measured on arms and humanoids), and takes a half to a quarter of the time to make
+OLDEST = (0, 39)  # oldest supported version of llvmlite, that of Debian 12
+REPEATABLE_OPTIONS = 15  # first version of LLVM in which an option can be set more than once
+# Characters of IR above which code generation uses a lower optimisation level. The machine code is
+# within 5 % as fast (measured on arms and humanoids) and is generated two to four times as fast.
 LARGE_IR = 300_000
 
 
 class LlvmliteVersionError(RobodynError):
-    """A version of llvmlite that is too old."""
+    """The installed version of llvmlite is too old."""
 
 
 @lru_cache(maxsize=1)
 def _initialize() -> None:
     check_version(llvmlite.__version__)
-    with suppress(RuntimeError):  # needed before llvmlite 0.45, refused since
+    with suppress(RuntimeError):  # required before llvmlite 0.45, an error since
         llvm.initialize()
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
 
 
 def check_version(version: str) -> None:
-    """Raise LlvmliteVersionError where a version of llvmlite is too old."""
+    """Raise LlvmliteVersionError if a version of llvmlite is too old."""
     numbers = version.split('.')[:2]
     if all(part.isdigit() for part in numbers) and tuple(map(int, numbers)) < OLDEST:
         raise LlvmliteVersionError(
@@ -63,7 +63,7 @@ def _engine() -> Any:
 
 @lru_cache(maxsize=1)
 def machine() -> str:
-    """What machine code depends on besides its key: this machine, LLVM, and this package."""
+    """Return what machine code depends on besides its key: this machine, LLVM, this package."""
     own = hashlib.sha256()
     for path in sorted(Path(__file__).parent.glob('*.py')):
         own.update(path.read_bytes())
@@ -74,9 +74,9 @@ def machine() -> str:
 
 @lru_cache(maxsize=1)
 def native_pointers() -> Pointers:
-    """Return how the LLVM at hand writes pointers.
+    """Return how the installed LLVM writes pointers.
 
-    Version 15 and 16 have both ways; which one is in use shows in how they write a module.
+    Versions 15 and 16 support both ways; the text of a small module shows which one is active.
     """
     _initialize()
     version = llvm.llvm_version_info[0]
@@ -86,7 +86,7 @@ def native_pointers() -> Pointers:
 
 
 class Compiler:
-    """Makes callable addresses from IR; one for the process."""
+    """Turns IR into callable addresses; there is one for the process."""
 
     def __init__(self) -> None:
         self._loaded: dict[str, int] = {}
@@ -97,10 +97,10 @@ class Compiler:
         Parameters
         ----------
         key : str
-            Everything the IR depends on.
+            Identifies everything that the IR depends on.
         write_ir : callable
-            ``write_ir(name)`` returns the IR, which defines the function ``name``; called only
-            where there is no machine code for the key yet.
+            ``write_ir(name)`` returns IR that defines the function ``name``. It is called only if
+            there is no machine code for the key yet.
 
         Raises
         ------
@@ -124,7 +124,7 @@ class Compiler:
 
 
 def compile_ir(text: str) -> bytes:
-    """Return the object file of IR that needs no optimisation but that of code generation."""
+    """Return the object file of IR; only code generation optimises, no passes on the IR run."""
     target = _target(2 if len(text) < LARGE_IR else 1)
     module = llvm.parse_assembly(text)
     module.verify()
@@ -132,8 +132,8 @@ def compile_ir(text: str) -> bytes:
         return bytes(target.emit_object(module))
 
 
-# squares of more numbers than there are registers, summed from the last to the first: the machine
-# scheduler changes the order, so that fewer have to wait in memory
+# Sums the squares of more numbers than there are registers, from the last to the first. The
+# machine scheduler reorders this, so that fewer values are spilled to memory.
 _PROBE = '\n'.join([
     'define double @probe({p} %x) {{',
     *(f'  %a{k} = getelementptr double, {{p}} %x, i64 {k}\n'
@@ -146,14 +146,14 @@ _PROBE = '\n'.join([
 
 @contextmanager
 def _without_machine_scheduler() -> Iterator[None]:
-    """Switch LLVM's machine scheduler off, and leave it as it was found.
+    """Switch LLVM's machine scheduler off, and restore its state afterwards.
 
-    It shortens live ranges at the price of longer waits; the recursion's own order is faster. The
-    switch belongs to the process and cannot be read: whether the scheduler was on is seen by what
-    it makes of a small function. Before LLVM 15 an option can be set once and never again, so the
-    scheduler stays as it is there.
+    The scheduler shortens live ranges at the price of longer stalls; the order of the recursion is
+    faster. The option is global to the process and cannot be read, so the code generated for a
+    small function shows whether the scheduler was on. Before LLVM 15 an option can be set only
+    once; there the scheduler is left unchanged.
     """
-    if llvm.llvm_version_info[0] < OPTIONS_AGAIN:
+    if llvm.llvm_version_info[0] < REPEATABLE_OPTIONS:
         yield
         return
     before = _probe()
@@ -173,6 +173,6 @@ def _probe() -> bytes:
 
 COMPILER = Compiler()
 if hasattr(os, 'register_at_fork'):
-    # a child gets the lock and LLVM's state as they are in the parent: wait until nobody compiles
+    # a child process inherits the lock and LLVM's state: fork only while no thread compiles
     os.register_at_fork(before=_LOCK.acquire, after_in_parent=_LOCK.release,
                         after_in_child=_LOCK.release)

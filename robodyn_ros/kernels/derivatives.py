@@ -11,16 +11,16 @@ from robodyn_ros.kernels.expression import Graph, Scalar
 
 
 def pullback(outputs: Any, cotangents: Any, inputs: Sequence[Any]) -> Any:
-    """Gradient of ``sum(cotangents * outputs)`` with respect to inputs.
+    """Return the gradient of ``sum(cotangents * outputs)`` with respect to the inputs.
 
     Parameters
     ----------
     outputs : ndarray of Scalar or float
         Results of the traced function.
     cotangents : ndarray of Scalar or float
-        Factors of the results, one for each.
+        A factor for each result.
     inputs : sequence of ndarray of Scalar
-        The function's inputs.
+        Inputs of the traced function.
 
     Returns
     -------
@@ -32,7 +32,7 @@ def pullback(outputs: Any, cotangents: Any, inputs: Sequence[Any]) -> Any:
     for output, cotangent in zip(np.ravel(outputs), np.ravel(cotangents), strict=True):
         if isinstance(output, Scalar):
             _add(adjoint, output.number, cotangent)
-    # operands come before their users, and nodes that the sweep adds come after all of them
+    # operands precede their users, and nodes that this loop adds come after all of them
     for number in range(max(adjoint, default=-1), -1, -1):
         if number in adjoint:
             _step(graph, number, adjoint)

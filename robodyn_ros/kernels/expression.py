@@ -1,8 +1,8 @@
-"""Symbolic scalars: a function on NumPy arrays, run on them once, becomes a graph of operations.
+"""Symbolic scalars: running a NumPy function on them records its operations as a graph.
 
-Equal expressions are one node, constants are folded, and products with zero vanish, so that terms
-that are zero for the robot at hand are never computed (the idea of SYMORO's customised
-Newton-Euler).
+Equal expressions share a node, constants are folded, and products with zero vanish, so that terms
+that are zero for a given robot are never computed (the customised Newton-Euler algorithm of
+SYMORO).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-# (operation, operands): operands are node numbers, but a number for 'const' and 'input'
+# (operation, operands): operands are node numbers; of 'const' the value, of 'input' its indices
 Node = tuple[str, Any, Any]
 
 
@@ -25,7 +25,7 @@ class Graph:
         self._numbers: dict[Node, int] = {}
 
     def node(self, operation: str, a: Any, b: Any = None) -> Scalar:
-        """Return the scalar of a node, which is made only once."""
+        """Return the scalar of a node, which is created only once."""
         key = (operation, a, b)
         number = self._numbers.get(key)
         if number is None:
@@ -35,11 +35,11 @@ class Graph:
         return Scalar(self, number)
 
     def find(self, node: Node) -> int | None:
-        """Return the number of a node, None where it was never made."""
+        """Return the number of a node, None if it does not exist."""
         return self._numbers.get(node)
 
     def constant(self, value: float) -> Scalar:
-        """Return a constant (zeros of both signs are one)."""
+        """Return a constant; -0 becomes +0."""
         return self.node('const', float(value) + 0.0)
 
     def inputs(self, argument: int, count: int) -> np.ndarray:
@@ -62,7 +62,7 @@ class Graph:
 
 
 def _binary(method: Callable[[Scalar, Scalar], Scalar]) -> Callable[[Scalar, Any], Any]:
-    """Lift the other operand to a scalar; leave arrays to NumPy."""
+    """Convert the other operand to a scalar; leave arrays to NumPy."""
     def operator(self: Scalar, other: Any) -> Any:
         if isinstance(other, np.ndarray):
             return NotImplemented
@@ -71,7 +71,7 @@ def _binary(method: Callable[[Scalar, Scalar], Scalar]) -> Callable[[Scalar, Any
 
 
 class Scalar:
-    """One real number of a graph; behaves as a float in NumPy object arrays."""
+    """A symbolic real number, a node of a graph; behaves like a float in NumPy object arrays."""
 
     __slots__ = ('graph', 'number')
 
@@ -97,7 +97,7 @@ class Scalar:
 
     @property
     def negated(self) -> Scalar | None:
-        """X where this is -x, None otherwise."""
+        """The operand x if this node is -x, None otherwise."""
         operation, a, _ = self.graph.nodes[self.number]
         return Scalar(self.graph, a) if operation == 'neg' else None
 
@@ -187,7 +187,7 @@ class Scalar:
         if factor < 0:
             return -self._scaled(-factor)
         operation, a, b = self.graph.nodes[self.number]
-        if operation == 'mul':  # a constant operand has the lower number or not: look at both
+        if operation == 'mul':  # either operand may be a constant
             for constant, rest in ((a, b), (b, a)):
                 value = Scalar(self.graph, constant).value
                 if value is not None:
@@ -240,12 +240,12 @@ class Scalar:
 
 
 def sign(value: Any) -> Any:
-    """Sign of a float or a `Scalar`."""
+    """Return the sign of a float or a `Scalar`."""
     return value.sign() if isinstance(value, Scalar) else np.sign(value)
 
 
 def smooth_sign(value: Any, width: float) -> Any:
-    """``value / sqrt(value^2 + width^2)``: the sign, without its jump; width 0 is `sign`."""
+    """Return ``value / sqrt(value^2 + width^2)``, a continuous sign; for width 0, the sign."""
     if width == 0.0:
         return sign(value)
     return value / np.sqrt(value * value + width * width)

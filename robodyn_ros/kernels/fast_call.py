@@ -1,13 +1,14 @@
-"""The fast call from Python: one machine-code function that checks arrays and calls a kernel.
+"""The fast call: a machine-code function that Python calls, which checks arrays and runs a kernel.
 
-``ctypes`` and NumPy's generalised ufuncs each cost about a microsecond a call, several times what
-a kernel needs. This is the same check, call and allocation on CPython's and NumPy's binary
-interfaces (vectorcall; ``PyArrayObject``; ``PyArray_New``). Whatever is not exactly one float64,
-C-contiguous, aligned vector of the right length for each input goes to a Python function instead.
+A call through ``ctypes`` or a generalised ufunc of NumPy costs about a microsecond, several times
+as much as the kernel itself. The fast call does the same checks, allocation and call directly on
+the binary interfaces of CPython and NumPy (vectorcall, ``PyArrayObject``, ``PyArray_New``). It
+handles float64 vectors that are C-contiguous, aligned and of the right length; all other arguments
+are passed on to a Python function.
 
-What it assumes about the layout of objects is checked on live ones before the first use, see
-``object_layout``; where something differs, or with ``ROBODYN_FAST_CALL=0`` in the environment, all
-calls take the ordinary way through ``ctypes``.
+The assumptions about the memory layout of objects are checked on live objects before the first use
+(``object_layout``). If one does not hold, or if the environment variable ``ROBODYN_FAST_CALL`` is
+0, all calls go through ``ctypes``.
 """
 
 from __future__ import annotations
@@ -27,15 +28,16 @@ from robodyn_ros.kernels.pointers import Pointers
 MAX_INPUTS = 8
 SWITCH = 'ROBODYN_FAST_CALL'  # environment variable; 0 switches the fast call off
 _METH_FASTCALL = 0x0080  # of CPython's methodobject.h
-# `self` is a tuple: these 64-bit fields as bytes, the fallback, the PyMethodDef. After the fields
-# comes the length of each input. PyObject_VectorcallDict is a function in every CPython since 3.9.
+# `self` is a tuple of a bytes object with these 64-bit fields, the fallback and the PyMethodDef.
+# The fields are followed by the length of each input. PyObject_VectorcallDict is a function in
+# every CPython since 3.9.
 _FIELDS = ('kernel', 'array', 'float64', 'new', 'vectorcall', 'count', 'nd', 'dims')
 _LENGTHS = len(_FIELDS) + 1  # dims are two
 _NEW = ('i8*', 'i32', 'i8*', 'i32', 'i8*', 'i8*', 'i32', 'i32', 'i8*')  # PyArray_New's arguments
 
 
 class _Writer:
-    """Writes instructions on addresses, all of which are pointers to bytes."""
+    """Writes LLVM instructions on addresses, which are all pointers to bytes."""
 
     def __init__(self, pointers: Pointers):
         self.pointers = pointers
@@ -43,15 +45,15 @@ class _Writer:
         self.lines: list[str] = []
 
     def add(self, *lines: str) -> None:
-        """Write lines as they are."""
+        """Write lines unchanged."""
         self.lines += lines
 
     def at(self, name: str, base: str, offset: int | str) -> None:
-        """Name the address some bytes, a number or a value, beyond another."""
+        """Define the address that is a number of bytes (or a value) beyond a base address."""
         self.add(f'  %{name} = getelementptr i8, {self.bytes} %{base}, i64 {offset}')
 
     def typed(self, address: str, kind: str) -> str:
-        """Return an address as a pointer to a type, with the pointer's type before it."""
+        """Return an address as a pointer operand to a type, preceded by the pointer's type."""
         def emit(text: str) -> str:
             self.add(f'  %{address}.typed = {text}')
             return f'%{address}.typed'
@@ -60,7 +62,7 @@ class _Writer:
         return f'{self.pointers.to(kind)} {value}'
 
     def load(self, name: str, kind: str, base: str, offset: int | str) -> None:
-        """Load a value from some bytes beyond an address."""
+        """Load a value from an offset in bytes beyond an address."""
         self.at(f'{name}.slot', base, offset)
         place = self.typed(f'{name}.slot', kind)
         self.add(f'  %{name} = load {kind}, {place}')
@@ -153,7 +155,7 @@ class _MethodDef(ctypes.Structure):
 
 
 def supported() -> bool:
-    """Whether the fast call can be used here, and is not switched off."""
+    """Return whether the fast call can be used here and is not switched off."""
     return os.environ.get(SWITCH, '1') != '0' and not layout.problem()
 
 
@@ -170,7 +172,7 @@ def fast_call(kernel: int, sizes: Sequence[int], shape: Sequence[int],
     shape : sequence of int
         Shape of the result: one or two dimensions.
     fallback : callable
-        Called with the same arguments where they are not plain vectors of these lengths.
+        Called with the same arguments if they are not plain vectors of these lengths.
     """
     if not 1 <= len(sizes) <= MAX_INPUTS or not 1 <= len(shape) <= 2 or not supported():
         return fallback

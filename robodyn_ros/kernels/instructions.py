@@ -1,6 +1,6 @@
-"""LLVM instructions on doubles or on vectors of them: arithmetic, sines, loads and stores.
+"""Writes LLVM instructions on doubles or vectors of doubles: arithmetic, sines, loads and stores.
 
-Sine and cosine are inlined: Cody-Waite reduction, then the minimax polynomials of fdlibm.
+Sine and cosine are inlined: Cody-Waite range reduction, then the minimax polynomials of fdlibm.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from robodyn_ros.kernels.pointers import Pointers
 
 LANES = 4  # samples computed at once in a batch: the doubles of a 256-bit register
-# |angle| up to here is reduced in two fused steps with an error below 1 ulp; beyond, libm
+# Up to this |angle|, two fused steps of reduction have an error below 1 ulp; beyond, libm is used.
 SINCOS_LIMIT = 1e6
-_ROUND = 1.5 * 2**52  # added to a number below 2^51, it rounds to the nearest integer
+_ROUND = 1.5 * 2**52  # adding it to a number below 2^51 rounds to the nearest integer
 _PIO2 = (math.pi / 2, 6.123233995736766e-17)  # pi/2 is their sum
 _SIN = (-1.66666666666666324348e-01, 8.33333333332248946124e-03, -1.98412698298579493134e-04,
         2.75573137070700676789e-06, -2.50507602534068634195e-08, 1.58969099521155010221e-10)
@@ -23,7 +23,7 @@ _COS = (4.16666666666666019037e-02, -1.38888888888741095749e-03, 2.4801587289476
 
 
 def number(value: float) -> str:
-    """LLVM's exact spelling of a double."""
+    """Return the exact notation of a double in LLVM IR."""
     return f'0x{struct.unpack("<Q", struct.pack("<d", value))[0]:016X}'
 
 
@@ -56,17 +56,17 @@ class Instructions:
         return name
 
     def block(self, label: str) -> None:
-        """Begin a new basic block, which follows the one before."""
+        """Begin a new basic block, which follows the previous one."""
         self.lines.append(f'  br label %{label}')
         self.lines.append(f'{label}:')
 
     # constants --------------------------------------------------------------------------------
 
     def const(self, value: float) -> str:
-        """A constant operand.
+        """Return a constant operand.
 
-        A vector is loaded from a table: the load then is part of the instruction that uses it,
-        where LLVM would broadcast the constant into a register first.
+        A vector is loaded from a table, so that the load is part of the instruction that uses it;
+        otherwise LLVM would first broadcast the constant into a register.
         """
         if self.lanes == 1:
             return number(value)
@@ -77,7 +77,7 @@ class Instructions:
                          '!invariant.load !1')
 
     def splat(self, value: float) -> str:
-        """The same number in every lane."""
+        """Return a vector with the same number in every lane."""
         return '<' + ', '.join([f'double {number(value)}'] * self.lanes) + '>'
 
     @property
@@ -86,13 +86,13 @@ class Instructions:
         return number(0.0) if self.lanes == 1 else 'zeroinitializer'
 
     def splat_int(self, value: int) -> str:
-        """The same 64-bit integer in every lane."""
+        """Return a vector with the same 64-bit integer in every lane."""
         if self.lanes == 1:
             return str(value)
         return '<' + ', '.join([f'i64 {value}'] * self.lanes) + '>'
 
     def declarations(self) -> list[str]:
-        """What the instructions refer to outside the function; it goes before the function."""
+        """Return the declarations that the instructions need, which precede the function."""
         suffix, real = self.suffix, self.real
         lines = [f'declare void @llvm.memset.{self.pointers.suffix}.i64('
                  f'{self.pointers.to("i8")}, i8, i64, i1)',
@@ -109,7 +109,7 @@ class Instructions:
     # arithmetic -------------------------------------------------------------------------------
 
     def binary(self, operation: str, a: str, b: str) -> str:
-        """Return ``a operation b``; a product may be fused with a sum."""
+        """Return ``a operation b``; a product and a sum may be fused."""
         return self.emit(f'f{operation} contract {self.real} {a}, {b}')
 
     def neg(self, a: str) -> str:
@@ -175,7 +175,7 @@ class Instructions:
         return self.emit(f'bitcast {self.word} {flipped} to {self.real}')
 
     def sign(self, x: str) -> str:
-        """-1, 0 or 1; nan stays nan."""
+        """Return -1, 0 or 1, and nan for nan."""
         zero = self.const(0.0)
         one = self.call('copysign', self.const(1.0), x)
         plain = self.emit(f'fcmp one {self.real} {x}, {zero}')
@@ -184,7 +184,7 @@ class Instructions:
     # numbers in memory ------------------------------------------------------------------------
 
     def element(self, pointer: str, index: int) -> str:
-        """Address of an element of an array of doubles."""
+        """Return the address of an element of an array of doubles."""
         return self.emit(f'getelementptr double, {self.pointers.to("double")} {pointer}, '
                          f'i64 {index}')
 
@@ -201,7 +201,7 @@ class Instructions:
         return vector
 
     def load_pair(self, pointer: str, index: int, stride: int) -> tuple[str, str]:
-        """Load two neighbouring numbers of four samples: half the loads, and two shuffles."""
+        """Load two adjacent numbers of four samples, with half as many loads and two shuffles."""
         pair, rows = '<2 x double>', []
         for lane in range(4):
             address = self.pointers.cast(self.element(pointer, index + lane * stride), 'double',
@@ -212,7 +212,7 @@ class Instructions:
         return self._unpack(even, odd)
 
     def _unpack(self, a: str, b: str) -> tuple[str, str]:
-        """(a0 b0 a2 b2) and (a1 b1 a3 b3)."""
+        """Return (a0 b0 a2 b2) and (a1 b1 a3 b3)."""
         low, high = (self.emit(f'shufflevector {self.real} {a}, {self.real} {b}, <4 x i32> '
                                f'<i32 {k}, i32 {k + 4}, i32 {k + 2}, i32 {k + 6}>')
                      for k in (0, 1))
@@ -228,7 +228,7 @@ class Instructions:
                               'align 8')
 
     def store_pair(self, first: str, second: str, pointer: str, index: int, stride: int) -> None:
-        """Store two neighbouring numbers of four samples."""
+        """Store two adjacent numbers of four samples."""
         pair = '<2 x double>'
         for lane, values in enumerate(self._unpack(first, second)):
             for half in (0, 1):

@@ -1,4 +1,4 @@
-"""A compiled function of one state or of many."""
+"""`Kernel`: a compiled function of single states and batches."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from robodyn_ros.kernels.llvm_ir import write_ir
 from robodyn_ros.numerics import real_numbers
 from robodyn_ros.spatial import Array
 
-WORTH_THREADS = 16384  # samples; for fewer, waking a thread costs more than it saves
+MIN_THREADED_SAMPLES = 16384  # for fewer, waking a thread costs more than it saves
 
 
 @lru_cache(maxsize=4)
@@ -42,9 +42,9 @@ class KernelSpec:
     Attributes
     ----------
     key : str
-        Everything the traced function depends on: same key, same machine code.
+        Identifies everything that the traced function depends on.
     arguments : tuple of str
-        Names of the inputs, for messages.
+        Names of the inputs for error messages.
     sizes : tuple of int
         Length of each input.
     shape : tuple of int
@@ -61,17 +61,17 @@ class KernelSpec:
 
 
 class Kernel:
-    """Calls a traced function, compiled when it is first needed.
+    """Calls a traced function, which is compiled when it is first needed.
 
-    Every input is one sample, shape (size,), or a batch, shape (N, size); a single sample among
-    batches is repeated. The result has the shape of the specification, after N for a batch.
+    Every input is one sample, shape (size,), or a batch, shape (N, size). A single sample beside
+    batches is repeated. The result has the shape of the specification, preceded by N for a batch.
 
     Parameters
     ----------
     spec : KernelSpec
-        What to compute.
+        The function to compute.
     threads : int
-        How many threads a batch may use.
+        Maximum number of threads for a batch.
     """
 
     def __init__(self, spec: KernelSpec, threads: int = 1):
@@ -85,7 +85,7 @@ class Kernel:
 
     @cached_property
     def single(self) -> Callable[..., Any]:
-        """The fast function of one sample; hands everything else to `general`."""
+        """The fast function of one sample; all other arguments are passed on to `general`."""
         return fast_call(self._single_address, self.spec.sizes, self.spec.shape or (1,),
                          self.general)
 
@@ -106,7 +106,7 @@ class Kernel:
 
     @cached_property
     def nonzero(self) -> NDArray[np.bool_]:
-        """Which elements of the result are not zero whatever the state, of the result's shape."""
+        """Which elements of the result can be nonzero, in the shape of the result."""
         graph, outputs = trace(self.spec.function, self.spec.sizes)
         return np.array([graph.nodes[node][:2] != ('const', 0.0) for node in outputs]).reshape(
             self.spec.shape)
@@ -118,19 +118,19 @@ class Kernel:
                    for node in graph.reachable(outputs))
 
     def general(self, *arguments: ArrayLike, out: Array | None = None) -> Array:
-        """Compute one sample or a batch from anything that NumPy can make float64.
+        """Compute one sample or a batch from arguments that NumPy can convert to float64.
 
         Parameters
         ----------
         *arguments : array-like, shape (size,) or (N, size)
             The inputs.
         out : ndarray, shape (N, *shape), optional
-            C-contiguous float64 array for the result of a batch.
+            C-contiguous float64 array that receives the result of a batch.
 
         Raises
         ------
         ShapeError
-            Names the argument and the shapes that are valid.
+            An argument has the wrong shape; the message names it and the valid shapes.
         """
         spec = self.spec
         if len(arguments) != len(spec.sizes):
@@ -163,7 +163,7 @@ class Kernel:
     def _run(self, arrays: Sequence[Array], out: Array, samples: int) -> None:
         whole = samples - samples % LANES
         threads = self.threads
-        if threads > 1 and whole >= WORTH_THREADS:
+        if threads > 1 and whole >= MIN_THREADED_SAMPLES:
             bounds = np.linspace(0, whole // LANES, threads + 1).astype(int) * LANES
             parts = [(int(start), int(stop)) for start, stop in zip(
                 bounds[:-1], bounds[1:], strict=True)]
@@ -187,7 +187,7 @@ class Kernel:
         return ctypes.c_void_p * len(self.spec.sizes)
 
     def _pointers(self, arrays: Sequence[Array], row: int = 0) -> Any:
-        """Addresses of a row of each input."""
+        """Return the addresses of one row of each input."""
         return self._pointer_array(*[_address(array) + 8 * row * size for array, size in zip(
             arrays, self.spec.sizes, strict=True)])
 
@@ -202,7 +202,7 @@ def check_array(argument: ArrayLike, size: int, name: str) -> Array:
     Raises
     ------
     ShapeError
-        Another shape, or values that are not real numbers.
+        The shape is wrong, or a value is not a real number.
     """
     if type(argument) is np.ndarray and argument.dtype == np.float64 and (
             argument.flags.c_contiguous and argument.ndim in (1, 2)

@@ -1,9 +1,8 @@
-"""A graph of operations -> LLVM IR, in two forms.
+"""Writes a graph of operations as LLVM IR, in two forms.
 
 ``single`` computes one sample in scalar registers. ``batch`` computes `LANES` samples at once in
-vector registers, so that nothing depends on what LLVM's vectoriser makes of the loop. A sample
-with an input that is not finite gets a result of nothing but nan, whatever the inputs are used
-for.
+vector registers, so that the speed does not depend on LLVM's vectoriser. If any input of a sample
+is not finite, all its results are nan.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from robodyn_ros.kernels.expression import Graph
 from robodyn_ros.kernels.instructions import LANES, SINCOS_LIMIT, Instructions, number
 from robodyn_ros.kernels.pointers import Pointers
 
-BLOCK = 1500  # operations a basic block: bounds what instruction selection sees at once
+BLOCK = 1500  # operations in a basic block, which bounds the time of instruction selection
 
 
 def write_ir(graph: Graph, outputs: Sequence[int], sizes: Sequence[int], *, batch: bool,
@@ -35,11 +34,11 @@ def write_ir(graph: Graph, outputs: Sequence[int], sizes: Sequence[int], *, batc
     sizes : sequence of int
         Length of each input.
     batch : bool
-        Which of the two forms.
+        Whether to write the form ``batch``.
     name : str
-        Of the function.
+        Name of the function.
     pointers : Pointers
-        How the LLVM at hand writes pointers.
+        How the installed LLVM writes pointers.
     """
     double = pointers.to('double')
     arguments = f'{pointers.to(double)} noalias readonly %inputs, {double} noalias %output0'
@@ -68,7 +67,7 @@ def write_ir(graph: Graph, outputs: Sequence[int], sizes: Sequence[int], *, batc
 
 
 def _fill(pointers: Pointers) -> list[str]:
-    """Write the function that fills an array with nan."""
+    """Return the lines of the function that fills an array with nan."""
     double = pointers.to('double')
     return [f'define private void @fill({double} %array, i64 %count) noinline {{', 'entry:',
             '  br label %each', 'each:',
@@ -80,16 +79,16 @@ def _fill(pointers: Pointers) -> list[str]:
 
 
 class _KernelWriter(Instructions):
-    """Writes the nodes of a graph for the samples at hand.
+    """Writes the nodes of a graph for one sample, or for the samples of a vector.
 
     Parameters
     ----------
     graph, outputs, sizes, pointers
-        As of `write_ir`.
+        See `write_ir`.
     places : sequence of str
-        Pointers to the samples' inputs, then to their output.
+        Pointers to the inputs of the samples, then to their output.
     lanes : int
-        How many samples.
+        Number of samples.
     """
 
     def __init__(self, graph: Graph, outputs: Sequence[int], sizes: Sequence[int],
@@ -100,7 +99,7 @@ class _KernelWriter(Instructions):
         self._values: dict[int, str] = {}
 
     def write(self) -> None:
-        """Write all nodes: what angles need, all sines and cosines at once, then the rest."""
+        """Write all nodes: first the angles, then all sines and cosines at once, then the rest."""
         graph, values = self._graph, self._values
         inputs = [graph.node('input', i, k).number for i, size in enumerate(self._sizes)
                   for k in range(size)]
@@ -109,10 +108,10 @@ class _KernelWriter(Instructions):
                          if graph.nodes[node][0] in ('sin', 'cos')})
         before = graph.reachable(angles)
         if any(graph.nodes[node][0] in ('sin', 'cos') for node in before):
-            raise ValueError('the sine of a sine: angles must not depend on sines and cosines')
+            raise ValueError('an angle depends on a sine or cosine, which is not supported')
         for node in before:
             self._node(node)
-        sines, doubt = self._sines([values[angle] for angle in angles])
+        sines, nan_terms = self._sines([values[angle] for angle in angles])
         for node in used:
             operation, a, _ = graph.nodes[node]
             if operation in ('sin', 'cos'):
@@ -122,13 +121,13 @@ class _KernelWriter(Instructions):
             if count % BLOCK == BLOCK - 1:
                 self.block(f'part{count}')
         self._store_outputs()
-        self._spoil_what_is_not_finite(
-            [values[node] for node in inputs if node not in angles], doubt)
+        self._invalidate_samples(
+            [values[node] for node in inputs if node not in angles], nan_terms)
 
     def _node(self, node: int) -> None:
         operation, a, b = self._graph.nodes[node]
         values = self._values
-        if node in values:  # loaded with its neighbour
+        if node in values:  # it was loaded as one of a pair
             return
         if operation == 'input':
             partner = self._graph.find(('input', a, b ^ 1))
@@ -151,7 +150,7 @@ class _KernelWriter(Instructions):
         return self.const(a) if operation == 'const' else self._values[node]
 
     def _sines(self, angles: Sequence[str]) -> tuple[list[tuple[str, str]], list[str]]:
-        """Sines and cosines; if one angle is beyond the limit or nan, libm computes all.
+        """Write sines and cosines; if an angle is beyond the limit or nan, libm computes them all.
 
         Also returns a term that is nan where an angle is not finite, and 0 elsewhere.
         """
@@ -166,16 +165,16 @@ class _KernelWriter(Instructions):
         quick = [value for x in angles for value in self.sincos(x)]
         self.lines += ['  br label %joined', 'slow:']
         exact = [self.call(name, x) for x in angles for name in ('sin', 'cos')]
-        spoilt = self._not_finite(angles)
+        invalid = self._not_finite(angles)
         self.lines += ['  br label %joined', 'joined:']
         both = [self.emit(f'phi {self.real} [ {one}, %fast ], [ {other}, %slow ]')
                 for one, other in zip(quick, exact, strict=True)]
-        doubt = self.emit(f'phi {self.real} [ {self.zero}, %fast ], [ {spoilt}, %slow ]')
-        return list(zip(both[::2], both[1::2], strict=True)), [doubt]
+        nan_term = self.emit(f'phi {self.real} [ {self.zero}, %fast ], [ {invalid}, %slow ]')
+        return list(zip(both[::2], both[1::2], strict=True)), [nan_term]
 
-    def _not_finite(self, values: Sequence[str], doubts: Sequence[str] = ()) -> str:
-        """Return nan where a value is not finite or a doubt is nan, and 0 elsewhere."""
-        sums = [*doubts, self.zero, self.zero][:2]  # two chains of sums, to wait less for each
+    def _not_finite(self, values: Sequence[str], nan_terms: Sequence[str] = ()) -> str:
+        """Return nan where a value is not finite or a term is nan, and 0 elsewhere."""
+        sums = [*nan_terms, self.zero, self.zero][:2]  # two sums, computed in parallel
         for k, value in enumerate(values):
             sums[k % 2] = self.fma(value, self.zero, sums[k % 2])
         return self.emit(f'fadd {self.real} {sums[0]}, {sums[1]}')
@@ -201,14 +200,14 @@ class _KernelWriter(Instructions):
             if index % BLOCK < 2:
                 self.block(f'stored{index}')
 
-    def _spoil_what_is_not_finite(self, inputs: Sequence[str], doubts: Sequence[str]) -> None:
-        """Fill the output of samples with nan that have an input which is not finite."""
-        if not inputs and not doubts:
+    def _invalidate_samples(self, inputs: Sequence[str], nan_terms: Sequence[str]) -> None:
+        """Fill the output of each sample that has an input which is not finite with nan."""
+        if not inputs and not nan_terms:
             return
-        total = self._not_finite(inputs, doubts)
+        total = self._not_finite(inputs, nan_terms)
         finite = self.emit(f'fcmp ord {self.real} {total}, {total}')
-        self.lines += [f'  br i1 {self.every(finite)}, label %good, label %spoil, !prof !0',
-                       'spoil:']
+        self.lines += [f'  br i1 {self.every(finite)}, label %good, label %invalid, !prof !0',
+                       'invalid:']
         double, count = self.pointers.to('double'), len(self._outputs)
         for lane in range(self.lanes):
             row = self.element(self._output, lane * count)

@@ -1,8 +1,8 @@
-"""Where CPython's and NumPy's objects keep what the fast call reads, checked on live objects.
+"""The memory layout of objects that the fast call reads, checked on live objects.
 
-These layouts are part of the stable binary interfaces of CPython (``PyObject``, ``PyTupleObject``,
-``PyBytesObject``) and NumPy (``PyArrayObject_fields`` and the table of its C functions), but
-nothing keeps a future version, or another implementation of Python, from changing them.
+The layouts are those of CPython (``PyObject``, ``PyTupleObject``, ``PyBytesObject``) and of the
+binary interface of NumPy (``PyArrayObject_fields`` and the table of its C functions). A future
+version or another implementation of Python may differ.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from functools import lru_cache
 
 import numpy as np
 
-# of an object: its type; of an array: data, number of dimensions, shape, dtype, flags
+# offsets of an object's type, and of an array's data, number of dimensions, shape, dtype and flags
 TYPE, DATA, NDIM, SHAPE, DESCRIPTOR, FLAGS = 8, 16, 24, 32, 56, 64
 ARRAY_SIZE = FLAGS + 4  # bytes of an array object that are read
-TUPLE_ITEMS = tuple.__basicsize__  # where a tuple keeps its items
-BYTES_CONTENT = bytes.__basicsize__ - 1  # where a bytes object keeps its bytes
+TUPLE_ITEMS = tuple.__basicsize__  # offset of a tuple's items
+BYTES_CONTENT = bytes.__basicsize__ - 1  # offset of the content of a bytes object
 # NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_ALIGNED, and NPY_DOUBLE of ndarraytypes.h
 PLAIN, DOUBLE = 0x0101, 12
-PYARRAY_NEW = 93  # place of PyArray_New in NumPy's table of functions
+PYARRAY_NEW = 93  # index of PyArray_New in NumPy's table of functions
 
 
 def _read(kind: str, address: int) -> int:
@@ -32,32 +32,32 @@ def _read(kind: str, address: int) -> int:
 
 @lru_cache(maxsize=1)
 def problem() -> str:
-    """Return what is not laid out as assumed here, empty where all is."""
+    """Return what differs from the assumed layout, '' if nothing does."""
     if sys.implementation.name != 'cpython':
         return f'the interpreter is {sys.implementation.name}, not CPython'
     if struct.calcsize('P') != 8 or sys.byteorder != 'little':
-        return 'pointers are not of 64 bits, lowest byte first'
+        return 'pointers do not have 64 bits in little-endian order'
     if sysconfig.get_config_var('Py_GIL_DISABLED'):
-        return 'the interpreter runs without its global lock'
+        return 'the interpreter has no global lock (free threading)'
     return _problem_of_objects() or _problem_of_arrays() or _problem_of_new()
 
 
 def _problem_of_objects() -> str:
     probe = (b'robodyn', object(), None)
     if object.__basicsize__ != 16 or _read('<q', id(probe) + TYPE) != id(tuple):
-        return 'objects have another header'
+        return 'objects have a different header'
     if tuple.__itemsize__ != 8 or [_read('<q', id(probe) + TUPLE_ITEMS + 8 * k)
                                    for k in range(3)] != [id(item) for item in probe]:
-        return 'tuples keep their items elsewhere'
+        return 'tuples store their items at another offset'
     if bytes.__basicsize__ < 17 or ctypes.string_at(id(probe[0]) + BYTES_CONTENT, 8) != \
             b'robodyn\0':
-        return 'bytes keep their content elsewhere'
+        return 'bytes objects store their content at another offset'
     return ''
 
 
 def _problem_of_arrays() -> str:
     if np.ndarray.__basicsize__ < ARRAY_SIZE:
-        return 'arrays are smaller objects'
+        return 'array objects are smaller'
     vector, matrix = np.arange(5.0), np.arange(24.0).reshape(4, 6)[:, ::2]
     for array in (vector, matrix, np.arange(3, dtype=np.int32)):
         address, shape = id(array), array.__array_interface__['shape']
@@ -66,17 +66,17 @@ def _problem_of_arrays() -> str:
         expected = [id(np.ndarray), array.__array_interface__['data'][0], array.ndim,
                     id(array.dtype)]
         if found != expected:
-            return 'arrays keep type, data, dimensions or dtype elsewhere'
+            return 'arrays store type, data, dimensions or dtype at another offset'
         place = _read('<q', address + SHAPE)
         strides = (place + 8 * array.ndim).to_bytes(8, 'little')
         if ctypes.string_at(address + SHAPE + 8, 8) != strides or [
                 _read('<q', place + 8 * k) for k in range(array.ndim)] != list(shape):
-            return 'arrays keep their shape elsewhere'
+            return 'arrays store their shape at another offset'
         plain = _read('<i', address + FLAGS) & PLAIN == PLAIN
         if plain != (array.flags.c_contiguous and array.flags.aligned):
-            return 'arrays keep their flags elsewhere'
+            return 'arrays store their flags at another offset'
     if vector.dtype is not np.dtype(np.float64) or vector.dtype.num != DOUBLE:
-        return 'float64 has no single descriptor'
+        return 'float64 has more than one descriptor'
     return ''
 
 
@@ -92,13 +92,13 @@ def _problem_of_new() -> str:
     array = new(id(np.ndarray), 2, ctypes.addressof(dimensions), DOUBLE, None, None, 0, 0, None)
     if type(array) is not np.ndarray or array.shape != (2, 3) or array.dtype != np.float64 or \
             not array.flags.c_contiguous or not array.flags.owndata:
-        return 'NumPy makes arrays with another function'
+        return "PyArray_New is at another index of NumPy's table"
     return ''
 
 
 @lru_cache(maxsize=1)
 def numpy_new() -> int:
-    """Return the address of NumPy's function that makes arrays."""
+    """Return the address of NumPy's function ``PyArray_New``."""
     try:
         from numpy._core import _multiarray_umath as umath  # type: ignore[attr-defined]
     except ImportError:  # NumPy 1

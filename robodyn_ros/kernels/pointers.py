@@ -1,7 +1,7 @@
-"""How pointers are written in LLVM IR.
+"""Writes pointer types in LLVM IR.
 
-Since LLVM 15 a pointer is ``ptr``, whatever it points to; LLVM 14 and older, which Ubuntu 24.04
-and Debian 12 ship, want the type that it points to, and a cast where another one is meant.
+Since LLVM 15 every pointer has the type ``ptr``. In LLVM 14 and older, which Ubuntu 24.04 and
+Debian 12 ship, a pointer has the type of its target and must be cast to point to another type.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ class Pointers:
     Attributes
     ----------
     opaque : bool
-        Whether a pointer is written ``ptr``, without the type that it points to.
+        Whether a pointer is written ``ptr``, without the type of its target.
     """
 
     opaque: bool
@@ -34,9 +34,9 @@ class Pointers:
         value : str
             The pointer.
         source, target : str
-            Types of what it points to.
+            Types that the pointer points to before and after the cast.
         emit : callable
-            Writes an instruction, and returns the name of its result.
+            Writes an instruction and returns the name of its result.
         """
         if self.opaque or source == target:
             return value
@@ -44,10 +44,10 @@ class Pointers:
 
     @property
     def suffix(self) -> str:
-        """How the names of intrinsic functions tell a pointer to bytes."""
+        """The suffix for a pointer to bytes in the names of intrinsic functions."""
         return 'p0' if self.opaque else 'p0i8'
 
     @property
     def undefined(self) -> str:
-        """A vector whose elements do not matter; ``poison`` came with LLVM 12."""
+        """A vector with unspecified elements; ``poison`` exists since LLVM 12."""
         return 'poison' if self.opaque else 'undef'

@@ -1,4 +1,4 @@
-"""`Model`: a robot as flat arrays, ready for dynamics, and what builds it."""
+"""`Model`, a robot as flat arrays ready for dynamics, and the functions that build it."""
 
 from robodyn_ros.model.build import build_model, load_model, model_from_dh
 from robodyn_ros.model.model import (

@@ -14,11 +14,11 @@ from robodyn_ros.spatial import (
     transform_inertial,
 )
 
-ROUND_OFF = 1e-15  # some units in the last place of 1
+ROUND_OFF = 1e-15  # a few units in the last place of 1
 
 
 class Bodies:
-    """The moving bodies of a description, parents first, with all links that are fixed on them."""
+    """The moving bodies of a description, parents first, with the links that are fixed to them."""
 
     def __init__(self, description: RobotDescription, locked: dict[str, float]):
         self.coordinates: list[Joint] = [
@@ -62,7 +62,7 @@ class Bodies:
                 inertial_parameters(inertial), frame.rotation, frame.translation)
 
     def rows(self) -> Array:
-        """Joint position of each body as a row over the coordinates."""
+        """Return the derivative of each body's joint position by the coordinates, (b, n)."""
         index = {joint.name: i for i, joint in enumerate(self.coordinates)}
         rows = np.zeros((len(self.bodies), len(self.coordinates)))
         for i, joint in enumerate(self.bodies):

@@ -64,19 +64,20 @@ def load_model(
     srdf : str or Path, optional
         SRDF file with ``<rotor_params>``.
     rotor_model : {'full', 'armature'}, optional
-        ``full``: diagonal, coupling and gyroscopic terms, spin axis along the joint axis where
-        none is given; ``armature``: the reflected diagonal alone. Default: full for the motors
-        whose spin axis is given, armature for the others.
+        ``full``: diagonal, coupling and gyroscopic terms; a spin axis that is not given is taken
+        along the joint axis. ``armature``: only the reflected inertia on the diagonal. Default:
+        full for motors whose spin axis is given, armature for the others.
     xacro_arguments : mapping, optional
         Arguments of a xacro file.
     trust_xacro : bool
-        xacro files can run code. By default the expansion is confined: it can start no program,
-        reach no network and change no file. With True it may do whatever its user may do.
+        xacro files can run code. By default they are expanded in a sandbox, which cannot start
+        programs, use the network or change files. With True the code has all rights of the user.
 
     Raises
     ------
     RobodynError
-        The description cannot be used; names the element, its line and what would be valid.
+        The description cannot be used. The message names the element, its line and what would be
+        valid.
     """
     description = read_description(source, motors=motors, srdf=srdf,
                                    xacro_arguments=xacro_arguments, trust_xacro=trust_xacro)
@@ -165,34 +166,34 @@ def model_from_dh(
 ) -> Model:
     """Build a model from a Denavit-Hartenberg table.
 
-    Joints are ``joint1`` ... ``jointn``, links ``link0`` (root) ... ``linkn``. Link i's frame is
-    the table's frame i in both conventions, so that is where its inertial is given.
+    Joints are ``joint1`` ... ``jointn``, links ``link0`` (root) ... ``linkn``. In both conventions
+    the frame of link i, in which its inertial is given, is frame i of the table.
 
     Parameters
     ----------
     table : array-like, shape (n, 4)
-        Rows ``a, alpha, d, theta`` in m and rad; the joint's own position is added to theta, or to
-        d where it slides. ``standard``: ``Rz(theta) Tz(d) Tx(a) Rx(alpha)``; ``modified``
+        Rows ``a, alpha, d, theta`` in m and rad. The joint position is added to theta, or to d of
+        a prismatic joint. ``standard``: ``Rz(theta) Tz(d) Tx(a) Rx(alpha)``; ``modified``
         (Craig, Khalil): ``Rx(alpha) Tx(a) Rz(theta) Tz(d)``.
     inertials : sequence of Inertial or None, length n
-        Of links 1 to n.
+        Inertials of links 1 to n, in their frames.
     convention : {'standard', 'modified'}
-        Which of the two.
+        The convention of the table.
     prismatic : sequence of bool, optional
-        Which joints slide; default: none.
+        Which joints are prismatic; default: none.
     lower, upper : array-like, shape (n,), optional
         Joint limits, rad or m.
     gravity : array-like, shape (3,)
-        m/s^2 in frame 0.
+        Gravitational acceleration in frame 0, m/s^2.
     motors, rotor_model
         As in `load_model`.
     name : str
-        Of the robot.
+        Name of the robot.
 
     Raises
     ------
     ShapeError, UnknownNameError
-        A table of another shape, lists of another length, an unknown convention.
+        The table or a list has the wrong shape, or the convention is unknown.
     """
     description = description_from_dh(
         table, inertials, convention=convention, prismatic=prismatic, lower=lower, upper=upper,

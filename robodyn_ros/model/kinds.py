@@ -1,8 +1,8 @@
 """Kinds of identification, friction models and methods, by name.
 
-A kind says what is measured and which of a model's standard parameters explain it. The names are
-kept apart from the identification itself, so that the command line and the nodes can list them
-without importing signal processing and solvers.
+A kind says what is measured and which standard parameters of a model explain it. The names are in
+this module, apart from the identification itself, so that the command line and the nodes can list
+them without importing signal processing and solvers.
 """
 
 from __future__ import annotations
@@ -10,19 +10,19 @@ from __future__ import annotations
 from robodyn_ros.errors import UnknownNameError
 
 # The kinds, with what each one needs and estimates:
-# rigid: joint torques of a robot without friction and rotors; the rigid bodies alone.
-# lumped: one torque for each joint; bodies, rotors, and the friction of both sides together.
-# links: joint torque sensors; bodies and the friction on the link's side.
-# links_and_drives: joint torques and motor torques; bodies, rotors, friction of each side.
-# drives: the difference of both torques; rotors and the friction on the motor's side.
+# rigid: joint torques of a robot without friction and rotors; estimates the rigid bodies only.
+# lumped: one torque for each joint; estimates bodies, rotors, and the sum of both sides' friction.
+# links: joint torque sensors; estimates bodies and link-side friction.
+# links_and_drives: joint and motor torques; estimates bodies, rotors, and friction of each side.
+# drives: the difference of both torques; estimates rotors and motor-side friction.
 KINDS = ('rigid', 'lumped', 'links', 'links_and_drives', 'drives')
-# Kolyubin (section 5.4) numbers three of them.
+# Kolyubin (section 5.4) calls three of them models 1 to 3.
 ALIASES = {'model1': 'links', 'model2': 'links_and_drives', 'model3': 'drives'}
 KIND_NAMES = (*KINDS, *ALIASES)
 JOINT_TORQUE_KINDS = ('rigid', 'lumped', 'links')  # one measured torque for each joint suffices
 ROTOR_KINDS = ('lumped', 'links_and_drives', 'drives')
 
-# What each friction model adds to viscous friction, Coulomb friction and offset.
+# The parameters of each friction model besides viscous friction, Coulomb friction and offset.
 FRICTION_TERMS: dict[str, tuple[str, ...]] = {
     'none': (), 'coulomb': (), 'asymmetric': ('Fa',), 'stribeck': ('Fs',), 'root': ('Fr',),
     'rich': ('Fa', 'Fs', 'Fr')}
@@ -31,12 +31,12 @@ METHODS = ('weighted', 'ordinary', 'huber')
 
 
 def kind_of(name: str) -> str:
-    """Return the kind that a name stands for.
+    """Return the kind that a name or an alias refers to.
 
     Parameters
     ----------
     name : str
-        One of `KINDS`, or a number of Kolyubin's: ``model1``, ``model2``, ``model3``.
+        One of `KINDS`, or an alias after Kolyubin: ``model1``, ``model2`` or ``model3``.
 
     Raises
     ------
@@ -49,6 +49,6 @@ def kind_of(name: str) -> str:
 
 
 def joint_torque_kind(name: str) -> str:
-    """Return the kind itself, or ``links`` where it also needs motor torques."""
+    """Return the kind itself, or ``links`` if the kind also needs motor torques."""
     kind = kind_of(name)
     return kind if kind in JOINT_TORQUE_KINDS else 'links'

@@ -1,7 +1,7 @@
 """`Model`: a robot as flat float64 arrays, parents first.
 
-Fixed and locked joints are lumped into the body that carries them (``build.py``); what is left
-is a tree of moving bodies, one for each joint that moves, mimic joints included.
+Links on fixed and locked joints are merged into the body that carries them (``build.py``). The
+result is a tree of moving bodies, one for each moving joint, mimic joints included.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from robodyn_ros.spatial import (
 )
 
 PARAMETER_NAMES = (*INERTIAL_PARAMETER_NAMES, 'Fvl', 'Fcl', 'offl', 'Ia', 'Fvm', 'Fcm', 'offm')
-# places of these within the parameters of one joint
+# indices within the parameters of one joint
 RIGID, ROTOR = tuple(range(10)), 13
 LINK_FRICTION, MOTOR_FRICTION = (10, 11, 12), (14, 15, 16)
 
-# The strongest industrial arms carry 2300 kg; a mistaken unit (grams, milligrams) is beyond this.
-HEAVIEST = 1e5  # kg, of a payload
-FARTHEST = 1e3  # m, of a payload's centre of mass
+# Limits that detect wrong units (grams, millimetres); the strongest industrial arms carry 2300 kg.
+HEAVIEST = 1e5  # kg, mass of a payload
+FARTHEST = 1e3  # m, distance of a payload's centre of mass
 
 
 A_MODEL = 'a Model, as load_model returns it'  # what is valid where a robot is expected
@@ -75,31 +75,31 @@ class Joints:
         Parameters
         ----------
         unlimited : float or array-like, shape (n,)
-            What stands for an infinite limit, rad or m: a turn to either side by default.
+            Replaces infinite limits, rad or m; by default, half a turn to either side.
         """
         return (np.where(np.isfinite(self.lower), self.lower, -np.asarray(unlimited)),
                 np.where(np.isfinite(self.upper), self.upper, np.asarray(unlimited)))
 
     def sample_poses(self, rng: np.random.Generator, count: int,
                      unlimited: ArrayLike = np.pi) -> Array:
-        """Return random poses, uniform within the joint limits, shape (count, n); rad or m.
+        """Return random poses, uniformly distributed within the limits, (count, n), rad or m.
 
         Parameters
         ----------
         rng : numpy.random.Generator
-            Where randomness comes from.
+            Source of random numbers.
         count : int
-            How many.
+            Number of poses.
         unlimited : float or array-like, shape (n,)
             As in `position_range`.
         """
         lower, upper = self.position_range(unlimited)
         return rng.uniform(lower, upper, (count, self.n))
 
-    def take(self, places: Sequence[int]) -> Joints:
+    def take(self, indices: Sequence[int]) -> Joints:
         """Return the joints at these indices."""
-        return Joints(tuple(self.joint_names[k] for k in places), *(
-            limit[list(places)] for limit in (self.lower, self.upper, self.velocity_limit,
+        return Joints(tuple(self.joint_names[k] for k in indices), *(
+            limit[list(indices)] for limit in (self.lower, self.upper, self.velocity_limit,
                                               self.effort_limit)))
 
 
@@ -113,9 +113,9 @@ class Model:
     Attributes
     ----------
     joint_names : tuple of str
-        The n joints that move, in the order in which the URDF names them.
+        The n independent joints, in the order of the URDF.
     lower, upper, velocity_limit, effort_limit : ndarray, shape (n,)
-        Joint limits; Limits in rad or m, rad/s or m/s, N m or N; infinite where there are none.
+        Joint limits in rad or m, rad/s or m/s, N m or N; infinite where there are none.
     gravity : ndarray, shape (3,)
         Gravitational acceleration in the root frame, m/s^2.
     body_joints : tuple of str
@@ -123,36 +123,36 @@ class Model:
     parent : tuple of int
         Each body's parent, -1 for the root.
     prismatic : tuple of bool
-        Each body's joint slides (else it turns).
+        Whether each body's joint is prismatic, else it is revolute.
     axis : ndarray, shape (b, 3)
-        Unit joint axes in the bodies' frames.
+        Unit joint axes in the frames of the bodies.
     rotation, translation : ndarray, shape (b, 3, 3), (b, 3)
-        Body frames in their parents' at zero joint position, m.
+        Body frames in the frames of their parents at joint position zero, m.
     row, offset : ndarray, shape (b, n), (b,)
         Joint position of body i is ``row[i] @ q + offset[i]``.
     inertial_parameters : ndarray, shape (b, 10)
         ``Ixx Ixy Ixz Iyy Iyz Izz m mx my mz``, inertia about the body frame's origin.
     base_inertial_parameters : ndarray, shape (10,)
-        The same of the root body.
+        The inertial parameters of the root body.
     link_friction, motor_friction : ndarray, shape (b, 3)
-        Viscous, Coulomb and offset; the motor's reflected to the joint.
+        Viscous friction, Coulomb friction and offset; motor friction is reflected to the joint.
     armature : ndarray, shape (b,)
         Ia, rotor inertia reflected to the joint, k_r^2 I_m.
     gear_ratio, drive_gain : ndarray, shape (b,)
         k_r, and joint torque per unit of current (nan where unknown).
     stiffness, stiffness_damping : ndarray, shape (b,)
-        Of the gears, at the joints, N m/rad and N m s/rad; infinite: rigid. `Dynamics` takes every
-        joint as rigid; see `FlexibleDynamics`.
+        Stiffness and damping of the gears, seen at the joints, N m/rad and N m s/rad; an infinite
+        stiffness means a rigid joint. Only `FlexibleDynamics` takes them into account.
     motor_row : ndarray, shape (b, n)
         Motor i turns at ``gear_ratio[i] * motor_row[i] @ qd`` (a gear matrix couples joints).
     spin_axis : ndarray, shape (b, 3)
-        Rotor spin axes in the frame of body ``carrier``; nan where the armature alone is used.
+        Rotor spin axes in the frame of body ``carrier``; nan where only the armature is used.
     carrier : tuple of int
         Body that carries the motor, -1 for the root.
     link_frames : dict of str to LinkFrame
         Every link of the description.
     description : RobotDescription
-        Where it came from.
+        The description from which the model was built.
     """
 
     name: str
@@ -211,7 +211,7 @@ class Model:
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """Values of the description besides rigid links: their sources, and which are used."""
+        """Values found in the description: where they were read, and whether they are used."""
         return self.description.findings
 
     @property
@@ -250,8 +250,8 @@ class Model:
         Raises
         ------
         UnknownNameError, ShapeError, ValueRangeError
-            There is no such link, an array has another shape, or no rigid body has such a mass,
-            centre and inertia.
+            There is no such link, an array has the wrong shape, or no rigid body can have this
+            mass, centre and inertia.
         """
         frame = self.link_frame(link)
         added = transform_inertial(inertial_parameters(payload_inertial(mass, com, inertia)),
@@ -278,7 +278,7 @@ class Model:
         Raises
         ------
         UnknownNameError
-            No such link.
+            There is no such link.
         """
         try:
             return self.link_frames[link]
@@ -287,7 +287,7 @@ class Model:
 
 
 def payload_inertial(mass: float, com: ArrayLike, inertia: ArrayLike | None) -> Inertial:
-    """Return a payload as an inertial; parameters and errors as of `Model.with_payload`."""
+    """Return the inertial of a payload; for parameters and errors see `Model.with_payload`."""
     centre = real_array('com', com, (3,))
     tensor = np.zeros((3, 3)) if inertia is None else real_array('inertia', inertia, (3, 3))
     if isinstance(mass, bool) or not isinstance(mass, Real) or not 0 <= mass <= HEAVIEST:

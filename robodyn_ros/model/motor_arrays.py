@@ -29,7 +29,7 @@ def motor_arrays(description: RobotDescription, tree: Bodies,
     Raises
     ------
     DescriptionError
-        A motor on another link whose spin axis is needed and not given.
+        A motor is on another link than its joint's parent, and its spin axis is not given.
     """
     bodies, rows = tree.bodies, tree.rows()
     count = len(bodies)

@@ -1,11 +1,11 @@
-"""Writes a motor YAML to complete: for every joint, the known values and their sources."""
+"""Writes a template of a motor YAML with the known values of every joint and their sources."""
 
 from __future__ import annotations
 
 from robodyn_ros.model.model import Model
 
 _UNKNOWN = (
-    ('gear_ratio', '100.0', 'motor speed over joint speed; its sign counts'),
+    ('gear_ratio', '100.0', 'motor speed over joint speed, with its sign'),
     ('rotor_inertia', '1.0e-5', "kg m^2 on the motor's side; or armature: reflected, kg m^2"),
     ('spin_axis', 'joint', "parallel to the joint's axis, or [x, y, z] in the carrier's frame"),
     ('motor_friction', '{viscous: 0.0, coulomb: 0.0, offset: 0.0}', "on the motor's shaft"),

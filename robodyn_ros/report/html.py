@@ -75,7 +75,7 @@ def save_report(result: Result, validation: Validation, consistent: Validation,
             for name, figure in figures_of(result, validation).items()},
         joints=rows, parameters=parameters, condition=f'{u.condition:.4g}',
         regrouped=base.regrouped, without_effect=base.without_effect, weak=weak,
-        apart=u.poorly_told_apart, consistency=_consistency(result, consistent),
+        apart=u.poorly_distinguished, consistency=_consistency(result, consistent),
         bodies=_bodies(result), command=command or 'robodyn identify LOG --urdf ROBOT.urdf',
         provenance=_provenance(result), notes=result.notes, plotly=get_plotlyjs())
     Path(path).write_text(page, encoding='utf-8')

@@ -1,4 +1,4 @@
-"""Simulated robots, in an embedded engine or in Gazebo, with equations of motion of their own."""
+"""Simulated robots in the embedded engine MuJoCo or in Gazebo, independent of `Dynamics`."""
 
 from robodyn_ros.simulation.engine import Simulation
 from robodyn_ros.simulation.sensors import Measurement, Sensors

@@ -1,4 +1,4 @@
-"""`Simulation`: a robot in the embedded MuJoCo engine: torques in, measured joint states out."""
+"""`Simulation`: a robot in the embedded MuJoCo engine, driven by torques."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from robodyn_ros.simulation.mujoco_model import MOTOR, compile_robot
 from robodyn_ros.simulation.sensors import MeasuredStates, Measurement, Sensors
 from robodyn_ros.simulation.truth import perturbed_urdf
 from robodyn_ros.simulation.world import SimulationError, checked_joint_values
-from robodyn_ros.spatial import Array
+from robodyn_ros.spatial import Array, point_inertia
 
 MAX_SPEED = 1e4  # rad/s or m/s; a faster motion has diverged
 
@@ -39,12 +39,12 @@ class Simulation:
     gravity : array-like, shape (3,)
         Gravitational acceleration in the root frame, m/s^2.
     sensors : Sensors
-        What the sensors add to the true state.
+        Noise, delay and other errors of the sensors.
     limit_efforts : bool
-        Whether commands are clipped to the URDF's effort limits, as a drive does.
+        Whether commands are clipped to the effort limits of the URDF, as a drive does.
     loops : str, Path or mapping, optional
-        What closes the tree to loops: torques act on the independent joints alone, and they alone
-        are measured. The engine closes the loops with constraints of its own.
+        Definition of closed loops, see `read_loops`. Only the independent joints are driven and
+        measured; the engine closes the loops by its own constraints.
 
     Raises
     ------
@@ -53,11 +53,11 @@ class Simulation:
 
     Notes
     -----
-    A joint with a stiffness in the motor data is elastic: it has a motor of its own, with the
-    inertia of the rotor and the friction of the joint, and a spring between motor and link.
-    Torques act on the motors; the links are measured. The engine reads the URDF with its own
-    parser and has its own equations of motion with rigid bodies, armature, damping, Coulomb
-    friction and joint limits. There is no contact.
+    A joint with a stiffness in the motor data is elastic: its motor is a separate body with the
+    inertia of the rotor and the friction of the joint, and a spring connects motor and link.
+    Torques act on the motors, and the links are measured. The engine uses its own URDF parser and
+    its own equations of motion with rigid bodies, armature, damping, Coulomb friction and joint
+    limits. Contacts are not simulated.
     """
 
     def __init__(self, urdf: str | bytes, *, truth: Mapping[str, Any] | str | Path | None = None,
@@ -130,21 +130,21 @@ class Simulation:
 
     @property
     def motor_position(self) -> Array:
-        """True motor positions behind their gears; of rigid joints the joints' own."""
+        """True motor positions at the output of the gears; in rigid joints, joint positions."""
         return np.array(self._state.qpos[self._motor_q])
 
     @property
     def motor_velocity(self) -> Array:
-        """True motor velocities behind their gears."""
+        """True motor velocities at the output of the gears."""
         return np.array(self._state.qvel[self._motor_v])
 
     @property
     def effort(self) -> Array:
-        """Torques that act after clipping to the limits, N m or N."""
+        """Applied torques, after clipping to the limits, N m or N."""
         return self._effort.copy()
 
     def reset(self, position: ArrayLike | None = None, velocity: ArrayLike | None = None) -> None:
-        """Begin again at time 0 at a state; default: rest at zero or the nearest limit."""
+        """Restart at time 0 in a state; default: at rest at zero or the nearest limit."""
         start = np.clip(0.0, self.joints.lower, self.joints.upper) if position is None else \
             checked_joint_values(
                 'position', position, self.joint_names)
@@ -152,7 +152,7 @@ class Simulation:
             'velocity', velocity, self.joint_names)
         self._mujoco.mj_resetData(self._engine, self._state)
         self._state.qpos[self._motor_q], self._state.qvel[self._motor_v] = start, speed
-        if self._elastic:  # at rest the springs carry the links
+        if self._elastic:  # springs deflect under the weight of the links
             weight = Dynamics(self.true_model).gravity(start)
             lead = [weight[k] / self._elastic[name][0] if name in self._elastic else 0.0
                     for k, name in enumerate(self.joint_names)]
@@ -180,7 +180,7 @@ class Simulation:
         Raises
         ------
         ShapeError, ValueRangeError
-            The torques have another shape or are not finite; nothing moves.
+            The torques have the wrong shape or are not finite; the simulation does not advance.
         SimulationError
             The motion has diverged.
         """
@@ -196,13 +196,13 @@ class Simulation:
                                   'time step and inertias')
 
     def hold(self, steps: int = 1) -> None:
-        """Let time pass while brakes hold the robot: nothing moves, and no torque acts."""
+        """Advance time while brakes hold the robot, without motion or torque."""
         self._effort = np.zeros(self.n)
         self._state.qvel[:] = 0.0
         self._state.time += steps * self.timestep
 
     def measure(self) -> Measurement | None:
-        """Take a measurement; return the newest one that arrives now, None if none does."""
+        """Take a measurement; return the newest one that has arrived by now, or None."""
         motors = self.sensors.motors
         return self._measured.measure(
             self.time, self.motor_position if motors else self.position,
@@ -210,14 +210,14 @@ class Simulation:
 
     def attach(self, link: str, mass: float, com: ArrayLike = (0.0, 0.0, 0.0),
                inertia: ArrayLike | None = None) -> None:
-        """Fix a body to a link while the robot moves; it replaces the one attached before.
+        """Fix a payload to a link while the robot moves; it replaces the previous payload.
 
         Parameters
         ----------
         link : str
             The link that carries it.
         mass : float
-            kg; 0 takes the body off.
+            Mass, kg; 0 removes the payload.
         com : array-like, shape (3,)
             Centre of mass in the link's frame, m.
         inertia : array-like, shape (3, 3), optional
@@ -245,8 +245,7 @@ class Simulation:
         centre = (mass0 * com0 + mass * point) / total
         tensor = axes * moments0 @ axes.T + frame.rotation @ own @ frame.rotation.T
         for m, p in ((mass0, com0), (mass, point)):
-            d = p - centre
-            tensor = tensor + m * (d @ d * np.eye(3) - np.outer(d, d))
+            tensor = tensor + m * point_inertia(p - centre)
         moments, vectors = np.linalg.eigh(tensor)
         vectors[:, 0] *= np.sign(np.linalg.det(vectors))
         quat = np.zeros(4)
@@ -271,7 +270,7 @@ class Simulation:
         return int(self._mujoco.mj_name2id(self._engine, self._mujoco.mjtObj.mjOBJ_JOINT, joint))
 
     def _find_mimics(self) -> list[tuple[int, int, float, float]]:
-        """(position, position it follows, factor, offset) of each mimic joint."""
+        """Return (position, position that it follows, factor, offset) of each mimic joint."""
         model = self.true_model
         found = []
         for i, name in enumerate(model.body_joints):

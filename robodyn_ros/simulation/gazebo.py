@@ -1,4 +1,4 @@
-"""The texts that Gazebo reads: a world as SDF, and a robot's URDF with what Gazebo needs added."""
+"""Writes the input of Gazebo: a world as SDF, and a robot as URDF with the necessary systems."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from robodyn_ros.simulation.world import checked_joint_values
 from robodyn_ros.spatial import Inertial, axis_rotation, point_inertia, rpy_from_rotation
 
 WORLD = 'robodyn'  # name of the world that `world_sdf` describes
-NO_LIMIT = '1e9'  # rad/s, N m: the limits of drives are none of mechanics
+NO_LIMIT = '1e9'  # rad/s, N m; limits of the drives do not limit the mechanics
 SYSTEMS = (('gz-sim-physics-system', 'Physics'), ('gz-sim-user-commands-system', 'UserCommands'),
            ('gz-sim-scene-broadcaster-system', 'SceneBroadcaster'))
 
@@ -66,16 +66,16 @@ def world_sdf(timestep: float = 0.001, gravity: ArrayLike = (0.0, 0.0, -9.80665)
 
 @dataclass(frozen=True, eq=False)
 class GazeboRobot:
-    """A robot as Gazebo can have it.
+    """A robot reduced to what Gazebo can simulate.
 
     Attributes
     ----------
     urdf : str
-        URDF text of the true robot: links and joints alone, with friction and damping.
+        URDF text of the true robot: only links and joints, with friction and damping.
     model : Model
         The model of the same robot.
     left_out : tuple of str
-        What Gazebo cannot express, one sentence each.
+        Sentences on properties that Gazebo cannot simulate.
     """
 
     urdf: str
@@ -91,8 +91,7 @@ class GazeboRobot:
         Parameters
         ----------
         urdf : str or bytes
-            URDF text of the nominal robot; it needs no tags for Gazebo, and those in it are
-            ignored.
+            URDF text of the nominal robot; tags for Gazebo are not needed, and are ignored.
         truth : mapping, str or Path, optional
             Differences of the true robot from its description, see `perturbed_urdf`.
         motors : str, Path or mapping, optional
@@ -100,7 +99,7 @@ class GazeboRobot:
         gravity : array-like, shape (3,)
             Gravitational acceleration in the root frame, m/s^2.
         shapes : bool
-            Whether the shapes of the links are kept, for a window of Gazebo.
+            Whether to keep the shapes of the links, for the window of Gazebo.
 
         Raises
         ------
@@ -114,24 +113,24 @@ class GazeboRobot:
             model.body_joints, model.armature, strict=True) if inertia]
         left_out = []
         if heavy:
-            left_out.append('Gazebo knows no rotor inertia (armature), so the robot in Gazebo '
-                            f'lacks that of {", ".join(heavy)}, in kg m^2 or kg')
+            left_out.append('Gazebo does not support rotor inertia (armature), so the robot in '
+                            f'Gazebo lacks that of {", ".join(heavy)}, in kg m^2 or kg')
         elastic = [name for name, stiffness in zip(
             nominal.body_joints, nominal.stiffness, strict=True) if np.isfinite(stiffness)]
         if elastic:
             left_out.append(f'the elastic joints {", ".join(elastic)} are rigid in Gazebo')
         mimics = [name for name in model.body_joints if name not in model.joint_names]
         if mimics:
-            left_out.append('the physics engine DART lets no joint follow another, so the mimic '
-                            f'joints {", ".join(mimics)} are fixed where they are at the start')
+            left_out.append('the physics engine DART does not support mimic joints, so '
+                            f'{", ".join(mimics)} are fixed at their start positions')
         return cls(text, model, tuple(left_out))
 
     def spawn_text(self, position: ArrayLike, name: str, *, update_rate: float = 0.0,
                    payload: tuple[str, Inertial] | None = None) -> str:
-        """Return the URDF to spawn: fixed to the world, driven by joint forces.
+        """Return the URDF to spawn, which is fixed to the world and driven by joint forces.
 
-        Gazebo starts every joint at zero, so the joints' origins are moved to the start position:
-        Gazebo's joint positions are those of the robot less ``position``.
+        Gazebo starts every joint at zero, so the origins of the joints are moved to the start
+        position. The joint positions in Gazebo are those of the robot minus ``position``.
 
         Parameters
         ----------
@@ -161,7 +160,7 @@ class GazeboRobot:
 
 
 def _place(element: etree._Element, joint: Joint, position: float, moves: bool) -> None:
-    """Move a joint's zero to a position; fix what cannot follow."""
+    """Move the zero of a joint to a position; fix the joint if it does not move."""
     rotation, translation = joint.rotation, joint.translation
     if joint.type == 'prismatic':
         translation = translation + rotation @ joint.axis * position
@@ -196,7 +195,7 @@ def _place(element: etree._Element, joint: Joint, position: float, moves: bool) 
 
 
 def _load(element: etree._Element, model: Model, link: str, payload: Inertial) -> None:
-    """Merge a payload with a link's own inertial."""
+    """Merge a payload with the inertial of a link."""
     own = next(entry for entry in model.description.links if entry.name == link).inertial
     old = element.find('inertial')
     if old is not None:
@@ -205,7 +204,7 @@ def _load(element: etree._Element, model: Model, link: str, payload: Inertial) -
 
 
 def merged(first: Inertial, second: Inertial) -> Inertial:
-    """Return two bodies of one frame as one (Steiner's theorem)."""
+    """Return two bodies in the same frame as one body (Steiner's theorem)."""
     mass = first.mass + second.mass
     if not mass:
         return first
@@ -216,7 +215,7 @@ def merged(first: Inertial, second: Inertial) -> Inertial:
 
 
 def _fix_to_world(root: etree._Element, model: Model) -> None:
-    """Fix the base; Gazebo loses links of the base that have no mass, so they get one."""
+    """Fix the base to the world, and give massless base links a mass, as Gazebo drops them."""
     body = Inertial(1.0, np.zeros(3), np.eye(3))
     for link in root.findall('link'):
         name = link.get('name')
@@ -233,7 +232,7 @@ def _fix_to_world(root: etree._Element, model: Model) -> None:
 
 def _add_systems(root: etree._Element, joints: tuple[str, ...], name: str,
                  update_rate: float) -> None:
-    """Add the systems that take forces, confirm them, and publish joint states."""
+    """Add the systems that apply forces, confirm them, and publish joint states."""
     gazebo = etree.SubElement(root, 'gazebo')
     states = _system(gazebo, 'joint-state-publisher', 'JointStatePublisher')
     if update_rate:
@@ -248,10 +247,10 @@ def _add_systems(root: etree._Element, joints: tuple[str, ...], name: str,
 
 
 def confirmation_topics(name: str) -> tuple[str, str]:
-    """Return the topics that end a set of forces, and confirm that the world has taken it.
+    """Return the topics that end a set of forces, and that confirm its arrival in the world.
 
-    Forces of several joints are several messages. Gazebo takes the messages of one sender in
-    their order, so that the confirmation of the last one holds for all.
+    The force of each joint is a separate message. Gazebo processes the messages of one sender in
+    order, so the confirmation of the last message confirms all of them.
     """
     return f'/model/{name}/forces_sent', f'/model/{name}/forces_taken'
 

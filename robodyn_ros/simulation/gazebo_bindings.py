@@ -1,4 +1,4 @@
-"""Gazebo's own Python bindings, in whichever version is installed."""
+"""Imports Gazebo's Python bindings in the version that is installed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MESSAGES = {
 
 
 class GazeboError(SimulationError):
-    """Gazebo is not installed, does not answer, or does something else than it was asked to."""
+    """Gazebo is not installed, does not answer, or reports an error."""
 
 
 @dataclass(frozen=True)

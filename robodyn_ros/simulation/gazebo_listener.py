@@ -1,4 +1,4 @@
-"""`GazeboListener`: hears a robot's joint states from Gazebo."""
+"""`GazeboListener`: receives the joint states of a robot from Gazebo."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import numpy as np
 from robodyn_ros.simulation.gazebo import confirmation_topics
 from robodyn_ros.simulation.gazebo_bindings import GazeboError, load_bindings
 
-PATIENCE = 5.0  # s of the wall clock until Gazebo has done what it is asked for
-SETTLED = 4  # messages of the clock after a change of the time
+PATIENCE = 5.0  # s of wall time, timeout for Gazebo
+SETTLED = 4  # clock messages with the same time after which a change of the time is complete
 
 
 class GazeboListener:
@@ -33,15 +33,15 @@ class GazeboListener:
     stamp : int
         Simulated time of the newest state, ns.
     count : int
-        States heard since `forget`; Gazebo repeats the last one while the world is paused.
+        Number of states since `forget`; Gazebo repeats the last one while the world is paused.
     missing : tuple of str
         Joints that Gazebo does not have.
     position, velocity : ndarray, shape (n,)
-        As Gazebo counts them.
+        Positions and velocities in Gazebo, relative to the start position.
     taken : int
-        Sets of forces that Gazebo has confirmed.
+        Number of sets of forces that Gazebo has confirmed.
     interrupted : bool
-        Whether nothing is waited for any more.
+        Whether all waiting has been ended.
     """
 
     def __init__(self, world: str, name: str, joints: tuple[str, ...],
@@ -64,21 +64,21 @@ class GazeboListener:
 
     @property
     def silence(self) -> float:
-        """Time without joint states, s of the wall clock; Gazebo sends them in pauses as well."""
+        """Time since the last joint state, s of wall time; a paused Gazebo sends them too."""
         return time.monotonic() - self._last_heard
 
     def forget(self) -> None:
-        """Count the states from now on."""
+        """Restart the count of states."""
         with self._heard:
             self.count = 0
 
     def wait(self, condition: Callable[[], bool], what: str) -> None:
-        """Wait until messages have made a condition true.
+        """Wait until a condition on received messages is true.
 
         Raises
         ------
         GazeboError
-            It took too long, or the listener was interrupted.
+            The wait timed out, or the listener was interrupted.
         """
         with self._heard:
             if not self._heard.wait_for(lambda: self.interrupted or condition(),
@@ -87,7 +87,7 @@ class GazeboListener:
                                   f'world {self._world!r}')
 
     def until(self, condition: Callable[[], Any], what: str) -> None:
-        """Ask for a condition again and again until it is true; errors as of `wait`."""
+        """Poll a condition until it is true; for errors see `wait`."""
         end = time.monotonic() + PATIENCE
         while not condition():
             if self.interrupted or time.monotonic() > end:
@@ -95,14 +95,14 @@ class GazeboListener:
             time.sleep(0.002)
 
     def change_time(self, change: Callable[[], Any], target: Callable[[int], int]) -> None:
-        """Change the time of the world, and wait until it is what it shall be.
+        """Change the time of the world, and wait until the change is complete.
 
         Parameters
         ----------
         change : callable
-            Asks Gazebo for the change.
+            Requests the change from Gazebo.
         target : callable
-            Returns the time after it from the time before, ns.
+            Returns the time after the change for a time before it, ns.
         """
         times: list[int] = []
 
@@ -139,7 +139,7 @@ class GazeboListener:
             self._heard.notify_all()
 
     def _on_message(self, message: Any) -> None:
-        """Take a joint state; on a thread of Gazebo Transport, which must see no exception."""
+        """Store a joint state; runs on a thread of Gazebo Transport, so it must not raise."""
         stamp = message.header.stamp.sec * 1_000_000_000 + message.header.stamp.nsec
         with self._heard:
             new = stamp != self.stamp or not self.count

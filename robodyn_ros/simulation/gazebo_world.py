@@ -16,31 +16,31 @@ from robodyn_ros.simulation.sensors import MeasuredStates, Measurement, Sensors
 from robodyn_ros.simulation.world import SimulationError, checked_joint_values
 from robodyn_ros.spatial import Array, Inertial
 
-QUIET = 0.03  # s without joint states, after which no old one is under way
-TRIALS = 3  # of spawning: what Gazebo answers does not say whether it was done
+QUIET = 0.03  # s without joint states, after which no old one can still arrive
+TRIALS = 3  # attempts to spawn, because Gazebo's answer does not tell whether it succeeded
 
 
 class GazeboWorld:
     """A robot on a fixed base in a world of Gazebo, driven by joint torques.
 
-    The world exists already; `appear` puts the robot into it.
+    The world must exist; `appear` spawns the robot in it.
 
     Parameters
     ----------
     robot : GazeboRobot
         The robot, with friction and damping.
     timestep : float
-        Time step of the physics, s; the world is told.
+        Time step of the physics, s, which is set in the world.
     steps : int
         Physics steps in a control cycle: Gazebo publishes a joint state for each cycle.
     world : str
         Name of the world in Gazebo.
     name : str
-        Name of the robot in Gazebo; empty: that of its description.
+        Name of the robot in Gazebo; if empty, the name in its description.
     sensors : Sensors
-        What the sensors add to the true state.
+        Noise, delay and other errors of the sensors.
     limit_efforts : bool
-        Whether torques are clipped to the URDF's effort limits, as a drive does.
+        Whether torques are clipped to the effort limits of the URDF, as a drive does.
     on_state : callable, optional
         Called on a thread of Gazebo Transport for every new joint state.
 
@@ -95,7 +95,7 @@ class GazeboWorld:
 
     @property
     def effort(self) -> Array:
-        """Torques that act after clipping to the limits, N m or N; Gazebo measures none."""
+        """Applied torques, after clipping to the limits, N m or N; Gazebo cannot measure them."""
         return self._effort.copy()
 
     @property
@@ -105,40 +105,40 @@ class GazeboWorld:
 
     @property
     def silence(self) -> float:
-        """Time without joint states, s of the wall clock; Gazebo sends them in pauses as well."""
+        """Time since the last joint state, s of wall time; a paused Gazebo sends them too."""
         return self._listener.silence
 
     def serves(self) -> bool:
-        """Return whether the world is there."""
+        """Return whether the world exists."""
         return bool(self._writer.ask('serves'))
 
     def check_connection(self) -> None:
-        """Check that the process that writes to Gazebo runs.
+        """Check that the process that writes to Gazebo is running.
 
         Raises
         ------
         GazeboError
-            It has ended.
+            The process has ended.
         """
         if not self._writer.alive:
             raise GazeboError('the process that writes to Gazebo has ended')
 
     def reconnect(self) -> None:
-        """Write to Gazebo through a new process; `appear` must follow."""
+        """Start a new process that writes to Gazebo; `appear` must be called next."""
         if self._listener.interrupted:
             raise GazeboError('the connection to Gazebo is closed')
         self._writer.close()
         self._writer = GazeboWriter(self.world, self.name, self.joint_names)
 
     def appear(self, position: ArrayLike, *, real_time_factor: float = 0.0) -> None:
-        """Put the robot into the world, at rest; the world is paused.
+        """Spawn the robot in the world, at rest, with the world paused.
 
         Parameters
         ----------
         position : array-like, shape (n,)
             Joint positions, rad or m.
         real_time_factor : float
-            Largest ratio of simulated time to the time of the wall clock; 0: as fast as possible.
+            Largest ratio of simulated time to wall time; 0: as fast as possible.
 
         Raises
         ------
@@ -151,18 +151,18 @@ class GazeboWorld:
         self._replace(position)
 
     def reset(self, position: ArrayLike | None = None) -> None:
-        """Begin again at time 0, at rest; default: at zero, or the nearest limit."""
+        """Restart at time 0, at rest; default: at zero or the nearest limit."""
         if position is None:
             position = np.clip(np.zeros(self.n), self.joints.lower, self.joints.upper)
         self._replace(position, rewind=True)
         self._measured.restart()
 
     def hold(self, steps: int = 1) -> None:
-        """Let time pass while the robot stays where it is, at rest: it is out of the world."""
+        """Advance time while the robot stays in its pose; it leaves the world meanwhile."""
         self._replace(self.position, steps=steps)
 
     def step(self, torque: ArrayLike, steps: int = 1) -> None:
-        """Advance the physics under constant torques, and wait until it is done.
+        """Advance the physics under constant torques, and wait for its completion.
 
         Parameters
         ----------
@@ -174,7 +174,7 @@ class GazeboWorld:
         Raises
         ------
         ShapeError, ValueRangeError
-            The torques have another shape or are not finite; nothing moves.
+            The torques have the wrong shape or are not finite; the world does not advance.
         GazeboError
             Gazebo does not answer.
         SimulationError
@@ -189,14 +189,14 @@ class GazeboWorld:
         self._check_motion()
 
     def apply(self, torque: ArrayLike) -> None:
-        """Let torques act from now on, while the world runs.
+        """Apply torques from now on while the world runs.
 
         Raises
         ------
         ShapeError, ValueRangeError
-            The torques have another shape or are not finite.
+            The torques have the wrong shape or are not finite.
         GazeboError
-            The process that writes to Gazebo is gone.
+            The process that writes to Gazebo has ended.
         """
         self._effort = self._clipped(torque)
         self._writer.send(self._effort.tolist())
@@ -207,15 +207,15 @@ class GazeboWorld:
         self.running = running
 
     def measure(self) -> Measurement | None:
-        """Take a measurement; return the newest one that arrives now, None if none does."""
+        """Take a measurement; return the newest one that has arrived by now, or None."""
         self._check_motion()
         return self._measured.measure(self.time, self.position, self.velocity, self._effort)
 
     def attach(self, link: str, mass: float, com: ArrayLike = (0.0, 0.0, 0.0),
                inertia: ArrayLike | None = None) -> None:
-        """Fix a body to a link; it replaces the one attached before.
+        """Fix a payload to a link; it replaces the previous payload.
 
-        Gazebo cannot change the inertia of a link, so the robot is spawned anew where it is, at
+        Gazebo cannot change the inertia of a link, so the robot is spawned again in its pose, at
         rest.
 
         Parameters
@@ -223,7 +223,7 @@ class GazeboWorld:
         link : str
             The link that carries it.
         mass : float
-            kg; 0 takes the body off.
+            Mass, kg; 0 removes the payload.
         com : array-like, shape (3,)
             Centre of mass in the link's frame, m.
         inertia : array-like, shape (3, 3), optional
@@ -237,9 +237,9 @@ class GazeboWorld:
             self._replace(self.position)
 
     def interrupt(self) -> None:
-        """Send zeros, and end what waits for Gazebo on other threads with a `GazeboError`.
+        """Send zeros, and end all waits for Gazebo on other threads with a `GazeboError`.
 
-        Only `close` may follow.
+        Only `close` may be called afterwards.
         """
         self._listener.interrupt()
         self._writer.close()
@@ -252,7 +252,7 @@ class GazeboWorld:
     # Gazebo ---------------------------------------------------------------------------------
 
     def _replace(self, position: ArrayLike, *, rewind: bool = False, steps: int = 0) -> None:
-        """Spawn the robot anew, at rest; it is out of the world for some steps."""
+        """Spawn the robot again, at rest, optionally after rewinding or advancing the time."""
         start = checked_joint_values('position', position, self.joint_names)
         text = self.robot.spawn_text(start, self.name, payload=self._payload,
                                      update_rate=1 / (self._cycle * self._timestep))
@@ -283,16 +283,16 @@ class GazeboWorld:
                 self._writer.ask('create', text=text)
                 listener.wait(lambda: listener.count > 0, 'the joint states of the robot')
                 break
-            except GazeboError:  # a reset of the world may have come between
+            except GazeboError:  # the world may have been reset meanwhile
                 if last or listener.interrupted:
                     raise
         if listener.missing:
             raise GazeboError(f'Gazebo has left out the joints {", ".join(listener.missing)}; '
-                              'valid: links with a mass behind every joint that moves')
+                              'valid: links with a mass after every moving joint')
         listener.until(lambda: self._writer.ask('connected'), 'the robot to take forces')
 
     def _send_and_confirm(self) -> None:
-        """Send the forces, and wait until Gazebo has taken all of them."""
+        """Send the forces, and wait until Gazebo has confirmed all of them."""
         taken = self._listener.taken
         self._writer.send(self._effort.tolist(), confirm=True)
         self._listener.wait(lambda: self._listener.taken > taken, 'the confirmation of the forces')

@@ -1,9 +1,10 @@
-"""A process that sends forces and requests to Gazebo, and zeros when its parent is gone.
+"""A process that sends forces and requests to Gazebo, and zero forces when its parent ends.
 
-While a request of the Python bindings waits for its answer it keeps the interpreter to itself, and
-a subscription of the same process keeps the answer from arriving. So requests have a process of
-their own. Gazebo applies the last force that it was sent in every physics step, for ever: when
-the parent ends, in whatever way, its end of the pipe closes, and this process sends zeros.
+A request of the Python bindings does not release the interpreter while it waits for the answer,
+and a subscription in the same process then prevents the answer from arriving. Requests are
+therefore made in a separate process. Gazebo applies the last force that it has received in every
+physics step, indefinitely. When the parent ends for any reason, its end of the pipe closes, and
+this process sends zero forces.
 
 Each line of the input is a command in JSON, and each answer is a line of JSON.
 """
@@ -22,12 +23,12 @@ from typing import Any
 from robodyn_ros.simulation.gazebo import confirmation_topics
 from robodyn_ros.simulation.gazebo_bindings import GazeboError, load_bindings
 
-PATIENCE = 5000  # ms until a request of Gazebo counts as not answered
-FAREWELL = 0.2  # s in which the last forces leave this process
+PATIENCE = 5000  # ms, timeout for the answer to a request
+LINGER = 0.2  # s that the process waits until its last forces have been sent
 
 
 class GazeboWriter:
-    """The parent's side of the process.
+    """Starts the process, and communicates with it.
 
     Parameters
     ----------
@@ -46,27 +47,27 @@ class GazeboWriter:
 
     @property
     def alive(self) -> bool:
-        """Whether the process runs."""
+        """Whether the process is running."""
         return self._process.poll() is None
 
     def send(self, forces: Sequence[float], confirm: bool = False) -> None:
-        """Send forces, one for each joint, N m or N; see `confirmation_topics`.
+        """Send forces, one for each joint, N m or N; for `confirm` see `confirmation_topics`.
 
         Raises
         ------
         GazeboError
-            The process is gone.
+            The process has ended.
         """
         with self._lock:
             self._write({'do': 'forces', 'forces': list(forces), 'confirm': confirm})
 
     def ask(self, do: str, **details: Any) -> Any:
-        """Let the process do something, and return its answer.
+        """Send a command to the process, and return its answer.
 
         Raises
         ------
         GazeboError
-            The process is gone, or says what went wrong.
+            The process has ended, or reports an error.
         """
         assert self._process.stdout is not None
         with self._lock:
@@ -86,8 +87,8 @@ class GazeboWriter:
             assert self._process.stdin is not None
             self._process.stdin.close()
         try:
-            self._process.wait(FAREWELL + 1.0)
-        except subprocess.TimeoutExpired:  # Gazebo, which it asked for something, is gone
+            self._process.wait(LINGER + 1.0)
+        except subprocess.TimeoutExpired:  # it waits for an answer, but Gazebo has ended
             self._process.kill()
             self._process.wait()
         assert self._process.stdout is not None
@@ -99,11 +100,11 @@ class GazeboWriter:
             self._process.stdin.write(json.dumps(command) + '\n')
             self._process.stdin.flush()
         except (OSError, ValueError):
-            raise GazeboError('the process that writes to Gazebo is gone') from None
+            raise GazeboError('the process that writes to Gazebo has ended') from None
 
 
 class _Writer:
-    """What the process does."""
+    """The commands of the process."""
 
     def __init__(self, world: str, model: str, joints: Sequence[str]):
         self._gazebo = load_bindings()
@@ -116,7 +117,7 @@ class _Writer:
         self._sent = self._node.advertise(sent, self._gazebo.messages['Empty'])
 
     def forces(self, forces: Sequence[float], confirm: bool = False) -> None:
-        """Send forces, and ask for a confirmation on a topic."""
+        """Send forces, and request their confirmation on a topic."""
         for publisher, force in zip(self._publishers, forces, strict=True):
             publisher.publish(self._gazebo.messages['Double'](data=force))
         if confirm:
@@ -126,40 +127,40 @@ class _Writer:
         self.forces([0.0] * len(self._publishers))
 
     def serves(self) -> bool:
-        """Return whether the world is there."""
+        """Return whether the world exists."""
         services = self._node.service_list()
         return all(f'{self._world}/{name}' in services
                    for name in ('control', 'create', 'set_physics'))
 
     def connected(self) -> bool:
-        """Return whether the robot in the world hears all forces."""
+        """Return whether the robot in the world is subscribed to all forces."""
         return all(publisher.has_connections() for publisher in (*self._publishers, self._sent))
 
     def exists(self) -> bool:
-        """Return whether the world has the robot."""
+        """Return whether the robot is in the world."""
         scene = self._request('scene/info', 'Empty', 'Scene')
         return any(model.name == self._model for model in scene.model)
 
     def physics(self, timestep: float, real_time_factor: float) -> bool:
-        """Set the physics' time step (s), and how fast the world may run."""
+        """Set the time step of the physics (s) and the real-time factor."""
         return self._request('set_physics', 'Physics', max_step_size=timestep,
                              real_time_factor=real_time_factor).data
 
     def create(self, text: str) -> bool:
-        """Ask for the robot to be spawned.
+        """Request that the robot is spawned.
 
-        The service create/blocking would wait, but where a reset of the world comes between, it
-        ends the server.
+        The service create/blocking would wait for completion, but it crashes the server if the
+        world is reset meanwhile.
         """
         return self._request('create', 'EntityFactory', sdf=text, name=self._model).data
 
     def remove(self) -> bool:
-        """Ask for the robot to be taken out of the world."""
+        """Request that the robot is removed from the world."""
         return self._request('remove', 'Entity', name=self._model,
                              type=self._gazebo.messages['Entity'].MODEL).data
 
     def control(self, pause: bool, steps: int = 0, rewind: bool = False) -> bool:
-        """Pause the world or let it run; advance it by steps; begin again at time 0."""
+        """Pause or run the world, advance it by steps, or rewind it to time 0."""
         options = {'reset': self._gazebo.messages['WorldReset'](all=True)} if rewind else {}
         return self._request('control', 'WorldControl', pause=pause, multi_step=steps,
                              **options).data
@@ -175,7 +176,7 @@ class _Writer:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Serve commands until the input ends, then send zeros."""
+    """Execute commands until the input ends, then send zero forces."""
     world, model, *joints = arguments
     writer = _Writer(world, model, joints)
     try:
@@ -190,11 +191,11 @@ def main(arguments: Sequence[str]) -> None:
             except GazeboError as error:
                 answer = {'error': str(error)}
             print(json.dumps(answer), flush=True)
-    except BrokenPipeError:  # the parent is gone
+    except BrokenPipeError:  # the parent has ended
         sys.stdout = None  # type: ignore[assignment]
     finally:
         writer.zeros()
-        time.sleep(FAREWELL)
+        time.sleep(LINGER)
 
 
 if __name__ == '__main__':
