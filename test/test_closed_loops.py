@@ -165,7 +165,7 @@ def test_what_cannot_be_is_named():
     closed = rd.ClosedLoopDynamics(model, loops)
     with pytest.raises(rd.RobodynError, match='joint1, joint2'):
         closed.mass_matrix([0.1])
-    for change, match in (({'independent': ['joint1']}, 'bind 2 of 4'),
+    for change, match in (({'independent': ['joint1']}, 'constrain 2 of the 4'),
                           ({'independent': ['joint1', 'knee']}, 'knee'),
                           ({'cuts': [{'links': ['link3', 'hand']}]}, 'hand'),
                           ({'cuts': []}, 'defines no closed loop'),

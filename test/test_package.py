@@ -59,9 +59,9 @@ except rd.RobodynError as error:
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == [
         '[ 0.    16.58   2.811]',
-        "the Python package 'scipy' is missing; install it with `pip install 'scipy'`, or with "
+        "the Python package 'scipy' is missing; install it with `pip install 'scipy'`, or "
         "install the whole extra: `pip install 'robodyn_ros[identify]'`",
-        "the Python package 'mujoco' is missing; install it with `pip install 'mujoco'`, or with "
+        "the Python package 'mujoco' is missing; install it with `pip install 'mujoco'`, or "
         "install the whole extra: `pip install 'robodyn_ros[sim]'`"]
 
 
