@@ -9,12 +9,14 @@ from synthetic import fourier_motion
 import robodyn_ros as rd
 from robodyn_ros.control import (
     Gains,
+    automatic_gains,
     computed_torque,
     feedforward_gravity,
     feedforward_pd,
     gravity_compensation,
     pd,
 )
+from robodyn_ros.excitation import sample_motion
 from robodyn_ros.simulation import Sensors, Simulation, SimulationError, perturbed_urdf
 
 PANDA = PANDA_URDF.read_text().replace('type="prismatic"', 'type="fixed"')  # fingers closed
@@ -233,6 +235,41 @@ def test_a_payload_that_is_told_restores_the_error():
     simulation.attach('panda_hand', 0.0)
     again = tracking_error(simulation, lambda *s: feedforward_pd(dynamics, *s, gains), motion)
     assert again == pytest.approx(error['free'], rel=1e-3)
+
+
+ROTORS = {'joints': {name: {'armature': 0.2} for name in rd.load_model(UR10).joint_names[3:]}}
+FRICTION = (14.0, 14.0, 10.0, 5.0, 5.0, 2.5)  # N m, which no description has
+
+
+@pytest.mark.parametrize('motors, wrists, sticky, largest', [
+    (None, 1.0, False, (0.0, 0.03)),      # the automatic gains
+    (None, 6.0, False, (0.0, 0.03)),      # kd = 120 m: as stiff as the delay bears
+    (None, 20.0, False, (0.5, np.inf)),   # kd = 400 m: it diverges
+    (None, 6.0, True, (1.0, 1.5)),        # the last wrist sticks all the same
+    (ROTORS, 1.0, True, (0.05, 0.3)),     # with its rotor it follows
+])
+def test_how_stiff_gains_may_be_and_what_friction_asks_for(motors, wrists, sticky, largest):
+    """At 500 Hz, with states that are 4 ms late; the largest error of wrist 3."""
+    model = rd.load_model(UR10, motors=motors)
+    dynamics = rd.Dynamics(model)
+    truth = {'joints': {name: {'friction': friction} for name, friction in zip(
+        model.joint_names, FRICTION, strict=True)}} if sticky else None
+    simulation = Simulation(UR10, truth=truth, motors=motors, sensors=Sensors(
+        position_noise=1e-4, velocity_noise=1e-2, delay=0.004))
+    gains = automatic_gains(dynamics)
+    stiffer = np.array([1.0] * 3 + [wrists] * 3)
+    gains = Gains(gains.kp * stiffer**2, gains.kd * stiffer)
+    motion = sample_motion(model)
+    simulation.reset(motion.at(0.0).q)
+    state, wrong = (simulation.position, simulation.velocity), []
+    for t in np.arange(0.0, 5.0, 0.002):
+        wanted = motion.at(t)
+        wrong.append(abs(simulation.position[5] - wanted.q[5]))
+        torque = feedforward_pd(dynamics, *state, wanted.q, wanted.qd, wanted.qdd, gains)
+        simulation.step(np.clip(torque, -model.effort_limit, model.effort_limit), 2)
+        measured = simulation.measure()
+        state = (measured.position, measured.velocity) if measured is not None else state
+    assert largest[0] < max(wrong) < largest[1]
 
 
 def test_bad_gains_are_named():
