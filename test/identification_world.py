@@ -19,7 +19,7 @@ from robodyn_ros.nodes.processes import NodeProcess
 
 PLANAR = rd.load_model(LWR4.parent / 'planar_2r.urdf.xacro')
 EXCITATION = 'motion.yaml'
-RATE = 250.0  # Hz, of the states
+RATE = 125.0  # Hz, of the states
 PACE = 3.0  # of the simulated clock, relative to that of the wall, where the machine allows
 LEASE = 6.0  # s of the simulated clock
 SUCCEEDED, CANCELED, ABORTED = (GoalStatus.STATUS_SUCCEEDED, GoalStatus.STATUS_CANCELED,

@@ -76,7 +76,7 @@ def look(monitor, seconds, effort):
     """Hold the robot still for a while under a moving reference."""
     for k in range(round(seconds / 0.02)):
         see(monitor, 100.02 + 0.02 * k, tau=(effort(k), 0.0))
-        monitor.check(np.array([0.1 + 0.02 * k, 0.2]))
+        monitor.check_motion(monitor.check(), np.array([0.1 + 0.02 * k, 0.2]))
         time.sleep(0.02)
 
 
@@ -86,11 +86,11 @@ def test_unchanged_states_are_frozen(monitor):
 
 
 def test_states_that_froze_while_nobody_looked_are_named_so(monitor):
-    monitor.check(np.array([0.1, 0.2]))
+    monitor.check_motion(monitor.check(), np.array([0.1, 0.2]))
     for k in range(20):
         see(monitor, 100.004 + 0.004 * k)
     with pytest.raises(ExperimentError, match='joint_states are frozen'):
-        monitor.check(np.array([0.3, 0.2]))
+        monitor.check_motion(monitor.check(), np.array([0.3, 0.2]))
 
 
 def test_a_joint_that_does_not_move_under_growing_effort_sticks(monitor):
@@ -109,7 +109,14 @@ def test_a_joint_that_sticks_within_the_tolerance_may_go_on(monitor):
 def test_a_robot_that_is_not_where_it_should_be_is_named(monitor, q, reference, why):
     see(monitor, 100.02, q)
     with pytest.raises(ExperimentError, match=why):
-        monitor.check(np.array(reference))
+        monitor.check_motion(monitor.check(), np.array(reference))
+
+
+def test_a_state_is_compared_with_the_reference_of_its_own_time(monitor):
+    """While the thread of the experiment sleeps, newer states arrive."""
+    first = monitor.check()
+    see(monitor, 100.5, (0.6, 0.2))
+    monitor.check_motion(first, np.array([0.1, 0.2]))
 
 
 def test_an_idle_monitor_keeps_no_samples(monitor):

@@ -1,4 +1,4 @@
-"""Controller and robot as real nodes in processes, in real time: a minute's loop, and deaths."""
+"""Controller and robot as real nodes in processes, in real time: a loop at 1 kHz, and deaths."""
 
 import os
 import signal
@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.nodes, pytest.mark.real_time]
 UR10 = (DATA / 'ur10/ur10_nomesh.urdf').read_text()
 
 
-def test_a_minute_at_1_khz_loses_no_command(world, stalls):
+def test_20_seconds_at_1_khz_lose_no_command(world, stalls):
     with ClosedLoop(world, UR10, lock_step=False, simulator=('rate:=1000.0', 'brakes:=true'),
                     controller=('mode:=gravity_compensation', *PATIENT)) as loop:
         def counts():
@@ -37,13 +37,13 @@ def test_a_minute_at_1_khz_loses_no_command(world, stalls):
         assert world.call(Trigger, 'simulator/reset', Trigger.Request()).success
         loop.states.clear()
         loop.pause(False)
-        loop.until(60.0)
+        loop.until(20.0)
         cycles, commands, late, superseded, stale = np.subtract(counts(), before)
         stalled = stalls.total(began)
         print(f'{cycles} states, {commands} commands, {superseded} states superseded by newer '
               f'ones that waited, {stale} stale, {late} cycles without a new command; the machine '
               f'stalled for {stalled:.2f} s')
-        assert cycles >= 60_000 and loop.controller.exit_code is None
+        assert cycles >= 20_000 and loop.controller.exit_code is None
         assert commands + superseded + stale == cycles  # none is lost
         # a state is superseded only where its command would have come too late for its cycle
         assert superseded + stale <= late + 10 + 3000 * stalled
@@ -118,7 +118,7 @@ def test_a_watchdog_outside_the_process_holds_then_commands_zero(world, stalls):
         assert t[first] - t[first - 1] > 0.25 and gap < 0.3 + 0.05 + stalls.worst(began)
         t, torque = t[first:], torque[first:]
         inside = (t > began + 0.5) & (t < back)
-        assert inside.sum() > 10
+        assert inside.sum() > 10 or stalls.worst(began) > 0.1
         np.testing.assert_allclose(torque[inside], np.tile(held, (inside.sum(), 1)),
                                    atol=0.02 * np.abs(held).max())
         assert np.abs(loop.states[-1].position - POSE).max() < np.deg2rad(0.5)

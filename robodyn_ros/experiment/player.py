@@ -110,7 +110,8 @@ def _follow(monitor: StateMonitor, script: Script, held: _Lease, start: int, tic
             if held.expired(seen):
                 raise ExperimentError(f'the server stood still for more than {lease:g} s, and the '
                                       'controller has braked the robot')
-            monitor.check(script.reference.sample(seen)[0])
+            # newer states may have arrived by now: this one is compared with its own reference
+            monitor.check_motion(latest, script.reference.sample(seen)[0])
             held.renew(seen)
             tick(*script.place(seen))
             time.sleep(TICK)

@@ -177,13 +177,8 @@ class StateMonitor:
             self._samples.clear()
         return samples
 
-    def check(self, reference: Array | None = None) -> Sample:
+    def check(self) -> Sample:
         """Return the latest state if the experiment may go on.
-
-        Parameters
-        ----------
-        reference : ndarray, shape (n,), optional
-            Positions that the robot should have, rad or m.
 
         Raises
         ------
@@ -191,8 +186,7 @@ class StateMonitor:
             No new state has arrived for `timeout`.
         ExperimentError
             The disk fails, stamps jumped, no state has arrived at all, a joint leaves its range
-            or exceeds its velocity limit; with a reference: the states are frozen, a joint sticks
-            or is off its reference.
+            or exceeds its velocity limit.
         """
         joints, latest = self.joints, self.latest
         for *_, recorder in self._recorders:
@@ -214,16 +208,26 @@ class StateMonitor:
                     latest.q)
         self._blame('exceeds its velocity limit',
                     np.abs(latest.qd) > VELOCITY_SLACK * joints.velocity_limit, latest.qd)
-        if reference is not None:
-            self._check_motion(latest, reference)
         return latest
 
-    def _check_motion(self, latest: Sample, reference: Array) -> None:
-        """Compare the robot with its reference.
+    def check_motion(self, latest: Sample, reference: Array) -> None:
+        """Compare a state with the reference of its time.
 
         Friction can hold a joint so that its position does not change by a single bit; velocity
         noise or the controller's growing effort tell that the states are alive all the same. Where
         nothing at all changes, the source of the states is frozen.
+
+        Parameters
+        ----------
+        latest : Sample
+            A state, as `check` has returned it.
+        reference : ndarray, shape (n,)
+            Positions that the robot should have had then, rad or m.
+
+        Raises
+        ------
+        ExperimentError
+            The states are frozen, a joint sticks or is off its reference.
         """
         now, changed = time.monotonic(), self._changed
         if changed is None:
