@@ -1,8 +1,10 @@
 """Faults on running nodes: requests, parameters, models and signals that must not stop control."""
 
 import os
+import re
 import signal
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -171,7 +173,8 @@ def test_payloads_that_cannot_be_are_answered(nodes):
 
 def test_commands_that_nothing_hears_are_warned_of(nodes):
     """The test's own subscription is the only one; another robot's node has none."""
-    with NodeProcess('feedforward', '--ros-args', '-r', '__node:=unheard', *USUAL) as process:
+    with NodeProcess('feedforward', '--ros-args', '-r', '__node:=unheard', *USUAL,
+                     '-p', 'watchdog:=true') as process:
         nodes.world.wait_for_model('unheard')
 
         def warned():
@@ -181,10 +184,53 @@ def test_commands_that_nothing_hears_are_warned_of(nodes):
                 in process.log()
         nodes.world.wait(warned, 'the warning', 20.0)
         assert 'nothing subscribes' not in nodes.feedforward.log()
+        a_watchdog_that_stands_still_is_replaced(nodes.world, process)
+        assert 'has other publishers' not in process.log()  # it is no other commander
         for _ in range(2):  # two interrupts in a row end it cleanly
             os.kill(process.pid, signal.SIGINT)
         nodes.world.wait(lambda: process.exit_code is not None, 'the end', 10.0)
         assert process.exit_code == 0 and 'Traceback' not in process.log()
+
+
+def children(pid):
+    return [int(word) for word in Path(f'/proc/{pid}/task/{pid}/children').read_text().split()]
+
+
+def a_watchdog_that_stands_still_is_replaced(world, process):
+    def watchdog():
+        return [pid for helper in children(process.pid) for pid in children(helper)]
+    before = watchdog()
+    assert len(before) == 1
+    os.kill(before[0], signal.SIGSTOP)
+    world.wait(lambda: 'the watchdog has died or stands still' in process.log(), 'a warning', 20.0)
+    world.wait(lambda: len(watchdog()) == 1 and watchdog() != before, 'another watchdog', 20.0)
+
+
+def test_another_commander_is_named(nodes):
+    nodes.world.publish(JointState, 'feedforward/torque', JointState())
+    nodes.world.wait(lambda: '/feedforward/torque has other publishers: /test '
+                     in nodes.feedforward.log(), 'the warning', 10.0)
+
+
+def test_of_many_descriptions_only_the_newest_is_read(nodes):
+    """Or every one of them would wait on a thread of its own, with its text."""
+    before = nodes.torque()
+    status = Path(f'/proc/{nodes.feedforward.pid}/status')
+
+    def threads():
+        return int(re.search(r'Threads:\s*(\d+)', status.read_text())[1])
+    usual, superseded = threads(), nodes.world.count('feedforward', 'superseded')
+    for k in range(30):
+        nodes.world.describe(planar_2r(m1=1.0 + 0.01 * k))
+        nodes.world.spin(0.01)
+        assert threads() <= usual + 4
+    nodes.world.describe(TEXT)
+    nodes.world.wait(lambda: nodes.world.count('feedforward', 'superseded') > superseded + 5,
+                     'descriptions that were passed over')
+
+    def as_before():
+        return np.allclose(nodes.torque(), before, atol=1e-9)
+    nodes.world.wait(as_before, 'the model of the newest description')
 
 
 @pytest.mark.parametrize('name, bad, why', [

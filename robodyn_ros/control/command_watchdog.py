@@ -19,8 +19,9 @@ from robodyn_ros.control.agreed_end import AgreedEnd
 from robodyn_ros.control.player import Law
 from robodyn_ros.spatial import Array
 
-MOST_JOINTS = 128
-_HEAD = struct.Struct('<QdQQQ')  # beats, time of the last beat, armed, takeovers, last stamp
+MOST_JOINTS = 4096
+# beats, time of the last beat, armed, takeovers, last stamp, last look of the watchdog
+_HEAD = struct.Struct('<QdQQQd')
 _VECTOR = 8 * MOST_JOINTS
 SIZE = _HEAD.size + 3 * _VECTOR
 
@@ -41,8 +42,8 @@ class Pulse:
         self._memory = mmap.mmap(descriptor, SIZE)
         view = np.frombuffer(self._memory, np.float64)
         first = _HEAD.size // 8
-        self._words = np.frombuffer(self._memory, np.uint64, 5)
-        self._times = view[:5]
+        self._words = np.frombuffer(self._memory, np.uint64, first)
+        self._times = view[:first]
         self._last, self._hold, self._taken = (
             view[first + k * MOST_JOINTS:first + (k + 1) * MOST_JOINTS] for k in range(3))
 
@@ -65,6 +66,15 @@ class Pulse:
         """Store what the watchdog commands, N m or N."""
         self._taken[:len(torque)] = torque
         self._words[3] += np.uint64(1)
+
+    def look(self, now: float) -> None:
+        """Write that the watchdog looks at this; now: s of the monotonic clock."""
+        self._times[5] = now
+
+    @property
+    def last_look(self) -> float:
+        """Time of the last look of the watchdog, s of the monotonic clock; 0: never."""
+        return float(self._times[5])
 
     @property
     def beats(self) -> int:
@@ -186,6 +196,7 @@ class CommandWatchdog:
         now : float
             Monotonic time, s.
         """
+        self._pulse.look(now)
         beats = self._pulse.beats
         if beats != self._beats:
             self._beats, self._seen, self._end, self._zero = beats, now, None, False

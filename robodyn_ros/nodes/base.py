@@ -221,7 +221,8 @@ class DynamicsNode(ReportingNode):
         self._arrived = message.data
         self.report('info', f'robot_description arrived ({len(message.data)} characters)')
         options = model_options(self)
-        self.in_background(lambda: self.keeper.describe(message.data, options))
+        self.newest_in_background('robot_description',
+                                  lambda: self.keeper.describe(message.data, options))
 
     async def _on_set_payload(self, request: SetPayload.Request,
                               response: SetPayload.Response) -> SetPayload.Response:

@@ -25,7 +25,6 @@ from robodyn_ros.nodes import references
 from robodyn_ros.nodes.base import DynamicsNode
 from robodyn_ros.nodes.dynamics import SENSOR_DATA, view
 from robodyn_ros.nodes.fast_path import DEPTH, Pacer
-from robodyn_ros.nodes.helper_process import HelperError
 from robodyn_ros.nodes.joint_states import StateError, StateReader
 from robodyn_ros.nodes.model_keeper import Running
 from robodyn_ros.nodes.parameters import declare
@@ -33,7 +32,8 @@ from robodyn_ros.nodes.references import ReferenceReader
 from robodyn_ros.nodes.running import run
 from robodyn_ros.nodes.stamps import nanoseconds, set_nanoseconds
 from robodyn_ros.nodes.tuning import NAMES, USUAL, command_order, declare_tuning, tuning_values
-from robodyn_ros.nodes.watchdog import WORK, Place, Watchdog, watch
+from robodyn_ros.nodes.watchdog import WORK, Place, watch
+from robodyn_ros.nodes.watchdog_keeper import WatchdogKeeper
 
 RELIABLE = QoSProfile(depth=10)
 
@@ -69,7 +69,7 @@ class Feedforward(DynamicsNode):
         self._unfit = ''  # why the parameters do not fit the robot
         self._lock = threading.RLock()  # of the controller and what belongs to it
         self._pacer: Pacer | None = None
-        self._watchdog: Watchdog | None = None
+        self._watchdog: WatchdogKeeper | None = None
         self._references = self._newest = 0  # count of references, and number of the one played
         super().__init__('feedforward', **options)
         self._reading = ReferenceReader(self.helper)
@@ -163,7 +163,7 @@ class Feedforward(DynamicsNode):
         with self._lock:
             controller, outputs, self._before = self._controller, self._outputs, None
             if self._watchdog is not None:
-                self._watchdog.pulse.beat(time.monotonic(), False)
+                self._watchdog.disarm(time.monotonic())
             if controller is None or outputs is None:
                 return
             closed = controller.law.tuning is not None and controller.phase != WAITING
@@ -202,13 +202,13 @@ class Feedforward(DynamicsNode):
                                             or self._commands.get_subscription_count()):
             self.warn('no_subscriber', 'nothing subscribes to the commands: '
                       f'{self._torque.topic_name}, {self._commands.topic_name}')
-        if self._watchdog is not None and not self._watchdog.alive:
-            self.warn('watchdog_lost', 'the watchdog has died: it is started again')
-            self._start_watchdog()
-            self._tell_terms()
+        if self._watchdog is not None:
+            self._watchdog.look()
         for publisher in (self._torque, self._commands):
-            if self.count_publishers(publisher.topic_name) > 1 + (self._watchdog is not None):
-                self.warn('other_commander', f'{publisher.topic_name} has other publishers')
+            others = self.other_publishers(publisher.topic_name)
+            if others:
+                self.warn('other_commander', f'{publisher.topic_name} has other publishers: '
+                                             f'{", ".join(others)}')
 
     def _on_phase(self, before: str, after: str) -> None:
         self.counts['transitions'] += 1
@@ -225,7 +225,7 @@ class Feedforward(DynamicsNode):
         if self._reading.is_short(raw):
             self._take_reference(raw, number)
         else:
-            self.in_background(lambda: self._take_reference(raw, number))
+            self.newest_in_background('reference', lambda: self._take_reference(raw, number))
 
     def _take_reference(self, raw: bytes, number: int) -> None:
         controller, outputs = self._controller, self._outputs
@@ -267,7 +267,8 @@ class Feedforward(DynamicsNode):
             return
         with self._lock:
             if self.active:
-                self._notice_takeover(controller, arrived)
+                if self._watchdog is not None:
+                    self._watchdog.notice_takeover(controller, arrived)
                 self._publish(outputs, controller.on_state(
                     q, qd, nanoseconds(message.header.stamp), arrived))
 
@@ -289,7 +290,8 @@ class Feedforward(DynamicsNode):
                     self._before = None
             controller = self._controller
             if controller is not None and self._outputs is not None:
-                self._notice_takeover(controller, now)
+                if self._watchdog is not None:
+                    self._watchdog.notice_takeover(controller, now)
                 self._publish(self._outputs, controller.tick(now, clock))
                 if self._watchdog is not None:
                     self._watchdog.follow(controller, now)
@@ -298,7 +300,7 @@ class Feedforward(DynamicsNode):
         if answer is None:
             return
         if self._watchdog is not None and outputs is self._outputs:
-            self._watchdog.pulse.command(answer.torque, answer.stamp)
+            self._watchdog.command(answer.torque, answer.stamp)
         if self._torque.get_subscription_count():
             outputs.torque_view[:] = answer.torque
             set_nanoseconds(outputs.torque.header.stamp, answer.stamp)
@@ -310,20 +312,15 @@ class Feedforward(DynamicsNode):
     # watchdog -------------------------------------------------------------------------------
 
     def _start_watchdog(self) -> None:
-        self._stop_watchdog()
-        if self.helper is None:
-            return
-        try:
-            self._watchdog = Watchdog(self.helper, Place(
+        if self.helper is not None:
+            self._watchdog = WatchdogKeeper(self, self.helper, Place(
                 self.get_name(), self.get_namespace(), self.resolve_topic_name('~/torque'),
                 self.resolve_topic_name('~/commands')))
-        except HelperError as error:
-            self.report('error', f'there is no watchdog: {error}')
 
     def _stop_watchdog(self) -> None:
-        if self._watchdog is not None:
-            self._watchdog.stop()
-            self._watchdog = None
+        watchdog, self._watchdog = self._watchdog, None
+        if watchdog is not None:
+            watchdog.stop()
 
     def _tell_terms(self) -> None:
         """Tell the watchdog how to act with this model and these parameters."""
@@ -332,11 +329,6 @@ class Feedforward(DynamicsNode):
             return
         self._watchdog.tell(Terms.of(controller.law, outputs.order, tuning_values(self),
                                      1.0 / self.get_parameter('rate').value))
-
-    def _notice_takeover(self, controller: Controller, now: float) -> None:
-        if self._watchdog is not None and self._watchdog.took_over(controller, now):
-            self.warn('taken_over', 'this process stood still, and the watchdog commanded in its '
-                                    'place')
 
 
 def main(arguments: list[str] | None = None) -> int:

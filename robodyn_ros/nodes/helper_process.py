@@ -4,6 +4,9 @@ A thread cannot be limited in time or memory, and while it holds the interpreter
 still. `HelperProcess` is forked before the node has any thread; on request it forks again, and the
 child does one piece of work. It shares the node's memory pages, so that a child costs some
 milliseconds. It leaves the terminal's process group, since Ctrl-C and Ctrl-Z are the node's.
+
+Where the helper process is killed or stands still, the next request starts it again. A node with
+threads cannot fork, so that the new one is a fresh interpreter (``python -m`` this module).
 """
 
 from __future__ import annotations
@@ -15,6 +18,9 @@ import resource
 import signal
 import socket
 import struct
+import subprocess
+import sys
+import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -22,6 +28,8 @@ from typing import Any
 
 LENGTH = struct.Struct('<Q')
 GIBIBYTE = 2**30
+STARTS_WITHIN = 5.0  # s, within which the helper process starts a child
+BEGINS_WITHIN = 60.0  # s, within which a fresh interpreter does
 
 
 class HelperError(Exception):
@@ -39,6 +47,8 @@ class HelperProcess:
 
     def __init__(self, works: dict[str, Callable[[Any], Any]]):
         self._works = works
+        self._lock = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None  # where it was started again
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         gc.freeze()
         self.pid = os.fork()
@@ -48,21 +58,57 @@ class HelperProcess:
         theirs.close()
         self._socket = ours
 
-    def start(self, name: str, *descriptors: int) -> socket.socket:
-        """Start a child that runs a work, and return a connection to it.
+    def start(self, name: str, *descriptors: int) -> tuple[socket.socket, int]:
+        """Start a child that runs a work; return a connection to it and its process id.
 
         The child finds the further file descriptors in the argument that it is sent: a tuple of
         what `send` was given and their numbers.
+
+        Raises
+        ------
+        HelperError
+            Not even a helper process that was started again can do it.
         """
+        pid = self.pid
+        try:
+            return self._start(STARTS_WITHIN, name, descriptors)
+        except (OSError, EOFError):
+            self._begin_again(pid)
+        try:
+            return self._start(BEGINS_WITHIN, name, descriptors)
+        except (OSError, EOFError) as error:
+            raise HelperError(f'the helper process cannot be started again: {error!r}') from None
+
+    def _start(self, seconds: float, name: str,
+               descriptors: tuple[int, ...]) -> tuple[socket.socket, int]:
         ours, theirs = socket.socketpair()
         try:
-            socket.send_fds(self._socket, [name.encode()], [theirs.fileno(), *descriptors])
-        except OSError as error:
+            with theirs:
+                self._socket.settimeout(1.0)
+                socket.send_fds(self._socket, [name.encode()], [theirs.fileno(), *descriptors])
+            return ours, int(receive(ours, time.monotonic() + seconds))
+        except BaseException:
             ours.close()
-            raise HelperError(f'the helper process has died: {error}') from None
-        finally:
-            theirs.close()
-        return ours
+            raise
+
+    def _begin_again(self, pid: int) -> None:
+        """Replace the helper process with this id, if nobody else has done so meanwhile."""
+        with self._lock:
+            if pid != self.pid:
+                return
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)  # it stands still
+            with suppress(ChildProcessError):
+                os.waitpid(pid, 0)
+            before = self._socket
+            ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            with theirs:
+                process = subprocess.Popen(
+                    [sys.executable, '-m', __name__, str(theirs.fileno())],
+                    pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL)
+            ours.send(pickle.dumps((sys.argv, self._works)))
+            self._socket, self.pid, self._process = ours, process.pid, process
+            before.close()
 
     def call(self, name: str, argument: Any, *, seconds: float = 60.0) -> Any:
         """Run a work in a child and return its result.
@@ -72,11 +118,10 @@ class HelperProcess:
         HelperError
             It took longer than that, died, or used too much memory; the child is gone.
         """
+        connection, pid = self.start(name)
         end = time.monotonic() + seconds
-        with self.start(name) as connection:
-            pid = 0
+        with connection:
             try:
-                pid = receive(connection, end)
                 send(connection, (argument, ()))
                 failed, result = receive(connection, end)
             except TimeoutError:
@@ -85,9 +130,8 @@ class HelperProcess:
                 raise HelperError('the process that did it died: it needed more memory than is '
                                   'allowed, or crashed') from None
             finally:
-                if pid:
-                    with suppress(ProcessLookupError):
-                        os.kill(pid, signal.SIGKILL)
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
         if failed:
             raise HelperError(result)
         return result
@@ -177,3 +221,14 @@ def _work(work: Callable[[Any], Any], descriptor: int, *others: int) -> int:
         with suppress(BrokenPipeError):
             send(connection, result)
     return 0
+
+
+def main() -> None:
+    """Serve in place of a helper process that died; the works come through the socket."""
+    requests = socket.socket(fileno=int(sys.argv[1]))
+    sys.argv, works = pickle.loads(requests.recv(1 << 20))
+    _serve(requests, works)
+
+
+if __name__ == '__main__':
+    main()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -54,7 +55,7 @@ class ReferenceReader:
     def fill(self, raw: bytes, tau: Array, joints: Joints) -> bytes:
         """Return the trajectory with efforts in the model's order, shape (k, n)."""
         if self.is_short(raw):
-            return fill((raw, tau, joints))
+            return fill((raw, tau, joints))[1]
         filled = self._run(FILL, (raw, tau, joints))
         return bytes(filled)
 
@@ -83,14 +84,14 @@ def read(argument: tuple[bytes, Joints]) -> tuple[bool, Any]:
                   (reference.times, reference.q, reference.qd, reference.qdd))
 
 
-def fill(argument: tuple[bytes, Array, Joints]) -> bytes:
-    """Return a serialised trajectory with its efforts."""
+def fill(argument: tuple[bytes, Array, Joints]) -> tuple[bool, bytes]:
+    """Return a serialised trajectory with its efforts, as `read` does: a work for a process."""
     raw, tau, joints = argument
-    return bytes(serialize_message(with_effort(
+    return True, bytes(serialize_message(with_effort(
         deserialize_message(raw, JointTrajectory), tau, joints)))
 
 
-WORKS = {READ: read, FILL: lambda argument: (True, fill(argument))}
+WORKS: dict[str, Callable[[Any], Any]] = {READ: read, FILL: fill}
 
 
 def read_reference(message: JointTrajectory, joints: Joints) -> Reference:

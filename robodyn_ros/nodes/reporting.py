@@ -22,6 +22,8 @@ class ReportingNode(LifecycleNode):
     def __init__(self, name: str, **options: Any):
         self.counts: Counter[str] = Counter()
         self._last_warning: dict[str, float] = {}
+        self._waiting: dict[str, Callable[[], Any] | None] = {}  # of `newest_in_background`
+        self._waiting_lock = threading.Lock()
         super().__init__(name, enable_communication_interface=True, **options)
 
     def report(self, level: str, text: str) -> None:
@@ -59,6 +61,14 @@ class ReportingNode(LifecycleNode):
         array = DiagnosticArray(status=[status])
         array.header.stamp = self.get_clock().now().to_msg()
         publisher.publish(array)
+
+    def other_publishers(self, topic: str) -> list[str]:
+        """Return the nodes that publish on a topic, beside this one and its watchdog."""
+        own = self.get_fully_qualified_name()
+        names = [f'{entry.node_namespace.rstrip("/")}/{entry.node_name}'
+                 for entry in self.get_publishers_info_by_topic(topic)]
+        others = sorted({name for name in names if name not in (own, f'{own}_watchdog')})
+        return others + [f'another {own}'] * (names.count(own) > 1)
 
     # nothing ends the node ------------------------------------------------------------------
 
@@ -123,3 +133,29 @@ class ReportingNode(LifecycleNode):
 
         threading.Thread(target=run, daemon=True).start()
         return future
+
+    def newest_in_background(self, kind: str, work: Callable[[], Any]) -> None:
+        """Run work on a thread of its own, one at a time for each kind.
+
+        Of what comes while work of its kind runs, only the newest is done; the others are counted
+        as ``superseded``. However many messages ask for work, threads and memory are bounded.
+        """
+        with self._waiting_lock:
+            busy = kind in self._waiting
+            self.counts['superseded'] += self._waiting.get(kind) is not None
+            self._waiting[kind] = work
+        if not busy:
+            self.in_background(lambda: self._work_off(kind))
+
+    def _work_off(self, kind: str) -> None:
+        while True:
+            with self._waiting_lock:
+                work = self._waiting[kind]
+                if work is None:
+                    del self._waiting[kind]
+                    return
+                self._waiting[kind] = None
+            try:
+                work()
+            except Exception as error:
+                self.on_failure(kind, error)

@@ -10,7 +10,7 @@ from std_msgs.msg import Float64, Float64MultiArray
 from std_srvs.srv import SetBool, Trigger
 
 from robodyn_interfaces.srv import SetPayload
-from robodyn_ros.errors import RobodynError
+from robodyn_ros.errors import RobodynError, shown
 from robodyn_ros.nodes.base import payload_of
 from robodyn_ros.nodes.fast_path import DEPTH
 from robodyn_ros.nodes.parameters import declare
@@ -105,8 +105,8 @@ class RobotWorld(WorldTime):
     def _take(self, torque: Any, robot: SimulatedRobot, what: str, cycle: bool = True,
               stamp: int = 0) -> None:
         if torque.shape != (robot.n,) or not np.isfinite(torque).all():
-            self.warn('command_refused', f'{what} refused: {torque.tolist()}; valid: '
-                      f'{robot.n} finite numbers')
+            self.warn('command_refused', f'{what} refused: {len(torque)} numbers, '
+                      f'{shown(torque[:robot.n].tolist())}; valid: {robot.n} finite numbers')
             return
         answer = cycle and self.active and self.value('lock_step')
         with self.lock:

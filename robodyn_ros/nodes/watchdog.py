@@ -8,6 +8,7 @@ its interpreter for seconds, crashes, or is killed. The node starts it with the 
 from __future__ import annotations
 
 import os
+import select
 import signal
 import socket
 import time
@@ -17,7 +18,7 @@ from typing import Any
 
 from robodyn_ros.control.command_watchdog import SIZE, CommandWatchdog, Pulse, Terms
 from robodyn_ros.control.controller import Controller
-from robodyn_ros.nodes.helper_process import HelperError, HelperProcess, receive, send
+from robodyn_ros.nodes.helper_process import HelperProcess, receive, send
 from robodyn_ros.nodes.stamps import set_nanoseconds
 
 WORK = 'watchdog'
@@ -25,6 +26,8 @@ PERIOD = 0.005  # s between two looks at the pulse
 TELL_EVERY = 0.02  # s between two updates of what holds the robot
 SAID_ZERO = 0.5  # s for which zero is repeated when the watched process is gone
 LONGEST_END = 3  # s that the end of the process may take
+BEGINS_WITHIN = 60.0  # s, within which the process looks for the first time
+STANDS = 2.0  # s without a look, after which the process does not count as alive
 GOODBYE = 'goodbye'
 
 
@@ -67,26 +70,26 @@ class Watchdog:
         os.ftruncate(memory, SIZE)
         try:
             self.pulse = Pulse(memory)
-            self._connection = helper.start(WORK, memory)
+            self._connection, self.pid = helper.start(WORK, memory)
         finally:
             os.close(memory)
-        try:
-            self.pid = int(receive(self._connection, time.monotonic() + 10.0))
-        except (OSError, EOFError) as error:
-            raise HelperError(f'the watchdog did not start: {error!r}') from None
+        self._started = time.monotonic()
         self._takeovers, self._told = 0, 0.0
         self._send((place, ()))
 
     @property
     def alive(self) -> bool:
-        """Whether its process runs."""
-        self._connection.settimeout(0.0)
-        try:
-            return bool(self._connection.recv(1, socket.MSG_PEEK))
-        except BlockingIOError:
-            return True
-        except OSError:
+        """Whether its process runs, and looks at the pulse."""
+        looked = self.pulse.last_look
+        late = time.monotonic() - (looked + STANDS if looked else self._started + BEGINS_WITHIN)
+        if late >= 0:
             return False
+        ended = select.poll()
+        try:
+            ended.register(self._connection, select.POLLIN)
+        except ValueError:  # it was stopped
+            return False
+        return not ended.poll(0)  # it sends nothing but its end
 
     def tell(self, terms: Terms | None) -> None:
         """Tell how to act from now on."""
@@ -113,6 +116,12 @@ class Watchdog:
         """End the process; nothing more is commanded."""
         self._send(GOODBYE)
         self._connection.close()
+
+    def kill(self) -> None:
+        """End a process that does not answer."""
+        self._connection.close()
+        with suppress(ProcessLookupError):
+            os.kill(self.pid, signal.SIGKILL)
 
     def _send(self, value: Any) -> None:
         with suppress(OSError):

@@ -1,0 +1,39 @@
+"""The process beside a node that starts others: its limits, and what follows when it is lost."""
+
+import subprocess
+import sys
+
+# pytest has threads, and the helper process forks: it is used in an interpreter of its own
+SCRIPT = '''
+import os, signal, sys, time
+from robodyn_ros.nodes import helper_process
+from robodyn_ros.nodes.helper_process import HelperError, HelperProcess
+
+def fails(*arguments, **options):
+    try:
+        helper.call(*arguments, **options)
+    except HelperError as error:
+        return str(error)
+
+helper_process.STARTS_WITHIN = 0.5
+helper = HelperProcess({'sqrt': __import__('math').sqrt, 'sleep': time.sleep,
+                        'bytes': __import__('os').urandom, 'kill': __import__('os').abort})
+assert helper.call('sqrt', 16.0) == 4.0
+assert 'longer than 0.2 s' in fails('sleep', 30.0, seconds=0.2)
+assert 'more memory' in fails('bytes', 3 * 2**30)
+assert 'math domain' in fails('sqrt', -1.0)
+assert helper.call('sqrt', 25.0) == 5.0
+for number in (signal.SIGKILL, signal.SIGSTOP):  # it is gone; it stands still
+    before = helper.pid
+    os.kill(before, number)
+    assert helper.call('sqrt', 9.0) == 3.0
+    assert helper.pid != before
+assert 'longer than' in fails('sleep', 30.0, seconds=0.2)
+helper.close()
+'''
+
+
+def test_limits_hold_and_a_helper_that_dies_or_stands_still_is_started_again():
+    done = subprocess.run([sys.executable, '-c', SCRIPT], capture_output=True, text=True,
+                          timeout=120)
+    assert done.returncode == 0, done.stderr
