@@ -40,12 +40,13 @@ ALIASES = 'a0: &a0 [1, 1]\n' + ''.join(
 class Nodes:
     """The nodes `feedforward` and, without fast subscriptions, `dynamics` for one robot."""
 
-    def __init__(self):
-        self.world = World()
+    def __init__(self, folder):
+        self.world, self.folder = World(), folder
         self.feedforward = NodeProcess('feedforward', '--ros-args', *USUAL)
         os.environ['ROBODYN_FAST_SUBSCRIPTIONS'] = '0'
         try:
-            self.dynamics = NodeProcess('dynamics')
+            self.dynamics = NodeProcess('dynamics', '--ros-args', '-p',
+                                        f'model_folders:=["{folder}"]')
         finally:
             del os.environ['ROBODYN_FAST_SUBSCRIPTIONS']
         self.describe()
@@ -89,8 +90,8 @@ class Nodes:
 
 
 @pytest.fixture(scope='module')
-def nodes():
-    nodes = Nodes()
+def nodes(tmp_path_factory):
+    nodes = Nodes(tmp_path_factory.mktemp('models'))
     yield nodes
     codes = nodes.feedforward.exit_code, nodes.dynamics.exit_code
     nodes.close()
@@ -151,6 +152,19 @@ def test_a_refused_set_of_parameters_changes_nothing(nodes):
     assert nodes.value('feedforward', 'mode') == 'gravity_compensation'
 
 
+def test_files_are_read_from_the_configured_folders_alone(nodes):
+    def answer(node, path):
+        return nodes.world.set_parameter(node, 'motors_file', str(path))
+    motors, link = nodes.folder / 'motors.yaml', nodes.folder / 'link.yaml'
+    motors.write_text('joints: {j1: {armature: 0.1}}')
+    link.symlink_to('/etc/passwd')
+    assert answer('dynamics', motors).successful and answer('dynamics', '').successful
+    for node, path in (('feedforward', motors), ('dynamics', link), ('dynamics', '/etc/passwd'),
+                       ('dynamics', nodes.folder / '../../../etc/passwd'), ('dynamics', '/')):
+        refused = answer(node, path)
+        assert not refused.successful and 'model_folders' in refused.reason
+
+
 def test_a_rollback_restores_the_parameters_of_its_model(nodes):
     before = nodes.torque()
     assert nodes.world.set_parameter('feedforward', 'gravity', [0.0, 0.0, 0.0]).successful
@@ -164,8 +178,8 @@ def test_a_rollback_restores_the_parameters_of_its_model(nodes):
 
 def test_payloads_that_cannot_be_are_answered(nodes):
     before = nodes.torque()
-    for bad in (payload('upper', -1.0), payload('knee', 1.0), payload('upper', float('inf')),
-                payload('upper', 1.0, (float('nan'), 0.0, 0.0))):
+    for bad in (payload('upper', -1.0), payload('upper', 1e9), payload('knee', 1.0),
+                payload('upper', float('inf')), payload('upper', 1.0, (float('nan'), 0.0, 0.0))):
         answer = nodes.world.call(SetPayload, 'feedforward/set_payload', bad)
         assert not answer.success and answer.message
     np.testing.assert_allclose(nodes.torque(), before, atol=1e-9)
@@ -174,8 +188,10 @@ def test_payloads_that_cannot_be_are_answered(nodes):
 def test_commands_that_nothing_hears_are_warned_of(nodes):
     """The test's own subscription is the only one; another robot's node has none."""
     with NodeProcess('feedforward', '--ros-args', '-r', '__node:=unheard', *USUAL,
-                     '-p', 'watchdog:=true') as process:
+                     '-p', 'watchdog:=true', '-p', 'realtime_priority:=10',
+                     '-p', 'lock_memory:=true') as process:
         nodes.world.wait_for_model('unheard')
+        it_runs_in_real_time_or_says_why_not(process)
 
         def warned():
             nodes.world.state(('j1', 'j2'), Q, (0.0, 0.0))
@@ -194,6 +210,23 @@ def test_commands_that_nothing_hears_are_warned_of(nodes):
 
 def children(pid):
     return [int(word) for word in Path(f'/proc/{pid}/task/{pid}/children').read_text().split()]
+
+
+def it_runs_in_real_time_or_says_why_not(process):
+    def policies(pid):
+        return {(os.sched_getscheduler(int(thread)), os.sched_getparam(int(thread)).sched_priority)
+                for thread in os.listdir(f'/proc/{pid}/task')}
+    helper, = children(process.pid)
+    watchdog, = children(helper)
+    if 'realtime_priority is 10' in process.log():
+        assert policies(process.pid) == {(os.SCHED_OTHER, 0)}
+    else:
+        assert policies(process.pid) == {(os.SCHED_FIFO, 10)}
+        assert policies(watchdog) == {(os.SCHED_FIFO, 11)}
+    assert policies(helper) == {(os.SCHED_OTHER, 0)}
+    status = Path(f'/proc/{process.pid}/status').read_text()
+    locked = int(re.search(r'VmLck:\s*(\d+)', status)[1])
+    assert ('the memory is not locked' in process.log()) == (locked == 0)
 
 
 def a_watchdog_that_stands_still_is_replaced(world, process):

@@ -24,7 +24,9 @@ from robodyn_ros.nodes.parameters import (
     MODEL_PARAMETERS,
     accepted,
     declare_common_parameters,
+    model_folders,
     model_options,
+    outside,
     refused,
 )
 from robodyn_ros.nodes.reporting import ReportingNode
@@ -67,6 +69,7 @@ class DynamicsNode(ReportingNode):
         self.add_on_set_parameters_callback(self._on_parameters)
         self.add_post_set_parameters_callback(self._on_parameters_set)
         self._made: list[Callable[[], Any]] = []
+        self._folders = model_folders(self)
 
     # for subclasses ----------------------------------------------------------------------
 
@@ -291,7 +294,7 @@ class DynamicsNode(ReportingNode):
             return accepted()
         changes = {parameter.name: parameter.value for parameter in parameters}
         self._candidate = None
-        problem = self._problem_of(changes)
+        problem = outside(self._folders, changes) or self._problem_of(changes)
         if problem is not None:
             return refused(problem)
         text = changes.get('robot_description')

@@ -19,6 +19,7 @@ from robodyn_ros.nodes.fast_path import DEPTH
 from robodyn_ros.nodes.joint_states import StateError, StateReader
 from robodyn_ros.nodes.model_keeper import Running
 from robodyn_ros.nodes.parameters import declare
+from robodyn_ros.nodes.real_time import declare_real_time
 from robodyn_ros.nodes.running import run
 
 SENSOR_DATA = QoSProfile(depth=DEPTH, reliability=ReliabilityPolicy.BEST_EFFORT)
@@ -99,6 +100,7 @@ class DynamicsPublisher(DynamicsNode):
                 'computed from the measured efforts')
         declare(self, 'publish_constraint_forces', False, 'whether to publish '
                 '~/constraint_forces/LINK_LINK for each cut of a closed loop', read_only=True)
+        declare_real_time(self)
 
     def check_parameters(self, changes: dict[str, Any]) -> str | None:
         """Check changed parameters."""

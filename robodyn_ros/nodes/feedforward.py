@@ -28,6 +28,7 @@ from robodyn_ros.nodes.fast_path import DEPTH, Pacer
 from robodyn_ros.nodes.joint_states import StateError, StateReader
 from robodyn_ros.nodes.model_keeper import Running
 from robodyn_ros.nodes.parameters import declare
+from robodyn_ros.nodes.real_time import declare_real_time
 from robodyn_ros.nodes.references import ReferenceReader
 from robodyn_ros.nodes.running import run
 from robodyn_ros.nodes.stamps import nanoseconds, set_nanoseconds
@@ -84,6 +85,7 @@ class Feedforward(DynamicsNode):
                 'in the order of the URDF')
         declare(self, 'watchdog', True, 'whether a process of its own commands hold, then zero, '
                 'when this one gives no sign of life for state_timeout', read_only=True)
+        declare_real_time(self)
         declare_tuning(self)
 
     def check_parameters(self, changes: dict[str, Any]) -> str | None:
@@ -315,7 +317,8 @@ class Feedforward(DynamicsNode):
         if self.helper is not None:
             self._watchdog = WatchdogKeeper(self, self.helper, Place(
                 self.get_name(), self.get_namespace(), self.resolve_topic_name('~/torque'),
-                self.resolve_topic_name('~/commands')))
+                self.resolve_topic_name('~/commands'),
+                self.get_parameter('realtime_priority').value))
 
     def _stop_watchdog(self) -> None:
         watchdog, self._watchdog = self._watchdog, None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from rcl_interfaces.msg import (
@@ -26,6 +27,8 @@ MODEL_PARAMETERS: tuple[tuple[str, Any, str], ...] = (
     ('friction_width', 0.0, 'width of the smooth sign of Coulomb friction, rad/s; 0: the sign'),
 )
 
+FILES = ('motors_file', 'loops_file')
+
 
 def declare(node: Node, name: str, default: Any, description: str, *,
             range_: tuple[float, float] | None = None, read_only: bool = False) -> Any:
@@ -45,6 +48,9 @@ def declare(node: Node, name: str, default: Any, description: str, *,
 def declare_common_parameters(node: Node) -> None:
     """Declare autostart, and what the model is built from, which can be changed at run time."""
     declare(node, 'autostart', True, 'configure and activate at start', read_only=True)
+    declare(node, 'model_folders', [''], 'folders in which motors_file and loops_file must lie '
+            'when they are changed while the node runs; empty: those of the files that it was '
+            'started with', read_only=True)
     for name, default, description in MODEL_PARAMETERS:
         declare(node, name, default, description,
                 range_=(0.0, 10.0) if name == 'friction_width' else None)
@@ -71,6 +77,31 @@ def model_options(node: Node, changes: Mapping[str, Any] | None = None) -> dict[
         'parameters': {name: list(value) if isinstance(value, Sequence) and not isinstance(
             value, str) else value for name, value in values.items()},
     }
+
+
+def model_folders(node: Node) -> tuple[Path, ...]:
+    """Return the folders of the files that parameters may name while the node runs."""
+    folders = [Path(name) for name in node.get_parameter('model_folders').value if name]
+    if not folders:
+        files = [node.get_parameter(name).value for name in FILES]
+        folders = [Path(name).expanduser().parent for name in files if name]
+    return tuple(folder.expanduser().resolve() for folder in folders)
+
+
+def outside(folders: Sequence[Path], changes: Mapping[str, Any]) -> str | None:
+    """Return which file of some changes lies in none of the folders, or None."""
+    for name in FILES:
+        value = changes.get(name)
+        if not value:
+            continue
+        try:
+            path = Path(value).expanduser().resolve()  # of a link, where it leads
+        except (OSError, RuntimeError, ValueError):  # links in a circle, no home folder
+            path = Path('/')
+        if not any(path.is_relative_to(folder) for folder in folders):
+            return (f'{name} is {value[:200]!r}; valid while the node runs: a file in a folder of '
+                    f'model_folders: {", ".join(map(str, folders)) or "none"}')
+    return None
 
 
 def accepted() -> SetParametersResult:

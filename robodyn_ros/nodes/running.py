@@ -18,6 +18,7 @@ from robodyn_ros.nodes.base import DynamicsNode
 from robodyn_ros.nodes.help import help_of, node_of, wants_help
 from robodyn_ros.nodes.helper_process import HelperProcess
 from robodyn_ros.nodes.model_building import build
+from robodyn_ros.nodes.real_time import apply_real_time
 
 WORKS: dict[str, Callable[[Any], Any]] = {'build': build}
 FAILED = 2  # exit code
@@ -53,6 +54,7 @@ def run(make: Callable[..., DynamicsNode], arguments: list[str] | None = None,
     code = 0
     try:
         node = make(helper=helper)
+        apply_real_time(node)
         executor = SingleThreadedExecutor()
         executor.add_node(node)
         if node.get_parameter('autostart').value:

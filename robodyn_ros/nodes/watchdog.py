@@ -19,6 +19,7 @@ from typing import Any
 from robodyn_ros.control.command_watchdog import SIZE, CommandWatchdog, Pulse, Terms
 from robodyn_ros.control.controller import Controller
 from robodyn_ros.nodes.helper_process import HelperProcess, receive, send
+from robodyn_ros.nodes.real_time import set_priority
 from robodyn_ros.nodes.stamps import set_nanoseconds
 
 WORK = 'watchdog'
@@ -41,12 +42,15 @@ class Place:
         Name of the node that is watched.
     torque, commands : str
         Topics, resolved.
+    priority : int
+        Real-time priority of the node; the watchdog's is one higher. 0: ordinary scheduling.
     """
 
     name: str
     namespace: str
     torque: str
     commands: str
+    priority: int = 0
 
 
 class Watchdog:
@@ -146,6 +150,8 @@ def watch(argument: tuple[Any, socket.socket, tuple[int, ...]]) -> None:
                 start_parameter_services=False, enable_rosout=True)
     torque = node.create_publisher(JointState, place.torque, 10)
     commands = node.create_publisher(Float64MultiArray, place.commands, 10)
+    if place.priority:
+        set_priority(place.priority + 1)  # the node has said where it is not permitted
     watchdog, terms, dead, ended = CommandWatchdog(pulse), None, False, 0.0
     acting = False
     while True:
