@@ -63,6 +63,7 @@ setup(
         files('launch', 'launch', '*.launch.py'),
         files('config', 'config', '*.yaml'),
         files('config/layouts', 'config/layouts', '*'),
+        files('config/security', 'config/security', '*.xml'),
         files('config/robots', 'config/robots', '*.yaml'),
         files('examples', 'examples', '*.py'),
         files('examples/ros2', 'examples/ros2', '*.py'),

@@ -9,11 +9,12 @@ from excitation import excitation
 from identification import identification
 from latency import latency
 from loops import loops
+from scheduling import scheduling
 from speed import ROBOTS, speed
 
 if __name__ == '__main__':
-    wanted = sys.argv[1:] or ['speed', 'loops', 'latency', 'closed_loop', 'identification',
-                              'excitation']
+    wanted = sys.argv[1:] or ['speed', 'loops', 'latency', 'scheduling', 'closed_loop',
+                              'identification', 'excitation']
     if 'speed' in wanted:
         for robot in ROBOTS:
             print('\n'.join(speed(robot)), end='\n\n', flush=True)
@@ -21,6 +22,8 @@ if __name__ == '__main__':
         print('\n'.join(loops()))
     if 'latency' in wanted:
         print('\n'.join(latency()))
+    if 'scheduling' in wanted:
+        print('\n'.join(scheduling()))
     if 'closed_loop' in wanted:
         print('\n'.join(closed_loop()))
     if 'identification' in wanted:

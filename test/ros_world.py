@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from pathlib import Path
 
 os.environ['ROS_AUTOMATIC_DISCOVERY_RANGE'] = 'LOCALHOST'  # before rclpy is imported
 
@@ -152,6 +153,11 @@ class World:
 
     def lifecycle(self, node):
         return self.call(GetState, f'{node}/get_state', GetState.Request()).current_state.label
+
+
+def children(pid):
+    """The processes that a process has started and that run."""
+    return [int(word) for word in Path(f'/proc/{pid}/task/{pid}/children').read_text().split()]
 
 
 def payload(link, mass=0.0, com=(0.0, 0.0, 0.0), moments=(0.0, 0.0, 0.0)):

@@ -319,6 +319,13 @@ def test_velocities_that_contradict_the_positions_are_refused():
         assert ('implausible_velocity' not in bench.warned) == believed, (scale, bench.warned)
 
 
+def test_a_repeated_stamp_is_ignored():
+    bench = Bench(mode='gravity_compensation')
+    assert bench.state(stamp=5 * 10**9) is not None
+    assert bench.state(Q + 0.001, stamp=5 * 10**9) is None
+    assert bench.warned == ['frozen']
+
+
 def test_noise_of_sensors_and_lost_states_are_plausible(rng):
     bench = Bench(mode='gravity_compensation')
     for k in range(2000):
@@ -331,10 +338,15 @@ def test_noise_of_sensors_and_lost_states_are_plausible(rng):
     assert not set(bench.warned) - {'stale'}, set(bench.warned)
 
 
-def arrive(bench, stamps, arrivals):
-    """States with these stamps (s) arrive; the answers: whether each is answered."""
+def arrive(bench, stamps, arrivals, stalls=False):
+    """States with these stamps (s) arrive; the answers: whether each is answered.
+
+    Between them time passes in the controller's process, unless it stands still as well.
+    """
     answered = []
     for stamp, arrival in zip(stamps, arrivals, strict=True):
+        while bench.now + 0.01 < arrival and not stalls:
+            bench.tick()
         bench.now = arrival
         answered.append(bench.controller.on_state(Q, ZERO, int(stamp * 1e9), arrival) is not None)
     return np.array(answered)
@@ -346,10 +358,31 @@ def test_states_that_waited_in_a_queue_are_not_answered_as_fresh():
     # this process stood still for a second: what waited comes all at once
     stamps = 8 + np.arange(0, 1.05, 0.001)
     arrivals = 2.002 + np.arange(1050) * 5e-5
-    answered = arrive(bench, stamps, arrivals)
+    answered = arrive(bench, stamps, arrivals, stalls=True)
     age = (arrivals - 0.002) - (stamps - 7)
     np.testing.assert_array_equal(answered, age <= 0.1 + 1e-9)
     assert bench.warned.count('stale') == (age > 0.1 + 1e-9).sum() > 800
+
+
+def test_after_a_stall_a_queue_that_is_worked_off_slowly_is_not_taken_for_a_clock_that_stood():
+    bench = Bench(mode='gravity_compensation')
+    assert arrive(bench, 7 + np.arange(0, 1, 0.001), np.arange(0, 1, 0.001)).all()
+    # this process stood still for a second; then one state in 20 ms comes out of the queue
+    assert not arrive(bench, 8 + np.arange(0, 0.2, 0.005), 2 + 0.02 * np.arange(40),
+                      stalls=True).any()
+    # if they never become younger, their clock stood still as well
+    late = arrive(bench, 8.2 + np.arange(0, 2, 0.001), 2.8 + np.arange(0, 2, 0.001))
+    assert not late[:1000].any() and late[-500:].all()
+
+
+def test_an_end_of_commands_after_a_stall_has_stamps_of_the_present():
+    bench = Bench(mode='pd', kp=[0.0], kd=[0.0], damping=[0.0])
+    for _ in range(5):
+        bench.state()
+    bench.now += 1.2  # the process stands still; the mode changes before anything else happens
+    bench.controller.use(law(mode='feedforward'), bench.now)
+    answer = bench.tick()
+    assert abs(answer.stamp * 1e-9 - bench.now) < 0.02
 
 
 def test_a_clock_of_stamps_that_stood_still_or_runs_slowly_makes_no_state_old():

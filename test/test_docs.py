@@ -90,3 +90,23 @@ def test_the_readme_is_short():
 def test_links_of_the_readme_lead_somewhere():
     for target in re.findall(r'\]\(([^)#:]+)\)', (ROOT / 'README.md').read_text()):
         assert (ROOT / target).exists(), target
+
+
+def test_every_test_that_proves_a_promise_exists():
+    page = (ROOT / 'docs/reference/faults.md').read_text()
+    named = re.findall(r'`([\w/]+\.py)::(test_\w+)`', page)
+    assert len(named) > 50
+    for file, name in named:
+        assert f'def {name}(' in (ROOT / 'test' / file).read_text(), f'{file}::{name}'
+    rows = [line for line in page.splitlines() if line.startswith('| ') and 'test' in line]
+    assert all('::test_' in row or row.endswith('| test |') or row.endswith('| the same |')
+               for row in rows)
+
+
+def test_every_warning_of_a_node_is_explained():
+    page = (ROOT / 'docs/howto/troubleshooting.md').read_text()
+    sources = [path.read_text() for room in ('nodes', 'control')
+               for path in (ROOT / 'robodyn_ros' / room).glob('*.py')]
+    kinds = {kind for text in sources for kind in re.findall(r"warn\('(\w+)'", text)}
+    assert len(kinds) > 15
+    assert not [kind for kind in kinds if f'`{kind}`' not in page]

@@ -15,7 +15,7 @@ from rcl_interfaces.srv import SetParametersAtomically  # noqa: E402
 from rclpy.parameter import Parameter  # noqa: E402
 from rclpy.serialization import serialize_message  # noqa: E402
 from robots import planar_2r  # noqa: E402
-from ros_world import World, payload, trajectory  # noqa: E402
+from ros_world import World, children, payload, trajectory  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 from std_srvs.srv import Trigger  # noqa: E402
 from trajectory_msgs.msg import JointTrajectory  # noqa: E402
@@ -208,10 +208,6 @@ def test_commands_that_nothing_hears_are_warned_of(nodes):
         assert process.exit_code == 0 and 'Traceback' not in process.log()
 
 
-def children(pid):
-    return [int(word) for word in Path(f'/proc/{pid}/task/{pid}/children').read_text().split()]
-
-
 def it_runs_in_real_time_or_says_why_not(process):
     def policies(pid):
         return {(os.sched_getscheduler(int(thread)), os.sched_getparam(int(thread)).sched_priority)
@@ -245,21 +241,34 @@ def test_another_commander_is_named(nodes):
                      in nodes.feedforward.log(), 'the warning', 10.0)
 
 
+class Flood:
+    """Counts what `feedforward` passes over, and sees that its threads do not pile up."""
+
+    def __init__(self, nodes):
+        self._nodes, self._status = nodes, Path(f'/proc/{nodes.feedforward.pid}/status')
+        self._usual = self._threads()
+        self._before = nodes.world.count('feedforward', 'superseded')
+
+    def _threads(self):
+        return int(re.search(r'Threads:\s*(\d+)', self._status.read_text())[1])
+
+    def go_on(self):
+        self._nodes.world.spin(0.01)
+        assert self._threads() <= self._usual + 4
+
+    def passed_over(self, count):
+        self._nodes.world.wait(lambda: self._nodes.world.count(
+            'feedforward', 'superseded') > self._before + count, 'messages that were passed over')
+
+
 def test_of_many_descriptions_only_the_newest_is_read(nodes):
     """Or every one of them would wait on a thread of its own, with its text."""
-    before = nodes.torque()
-    status = Path(f'/proc/{nodes.feedforward.pid}/status')
-
-    def threads():
-        return int(re.search(r'Threads:\s*(\d+)', status.read_text())[1])
-    usual, superseded = threads(), nodes.world.count('feedforward', 'superseded')
+    before, flood = nodes.torque(), Flood(nodes)
     for k in range(30):
         nodes.world.describe(planar_2r(m1=1.0 + 0.01 * k))
-        nodes.world.spin(0.01)
-        assert threads() <= usual + 4
+        flood.go_on()
     nodes.world.describe(TEXT)
-    nodes.world.wait(lambda: nodes.world.count('feedforward', 'superseded') > superseded + 5,
-                     'descriptions that were passed over')
+    flood.passed_over(5)
 
     def as_before():
         return np.allclose(nodes.torque(), before, atol=1e-9)
@@ -309,6 +318,19 @@ def test_a_reference_of_30_000_points_does_not_hold_up_the_answers_to_states(nod
     assert max(found) < 0.1 + 2 * max(usual) + 2 * stalls.worst(began)
     assert np.median(found) < 0.02 + 3 * np.median(usual)
     assert len(filled[0]) > len(raw)
+
+
+def test_of_many_long_references_only_the_newest_is_read(nodes):
+    """Or as many processes would read them side by side."""
+    raw = serialize_message(trajectory(('j1', 'j2'), [
+        (0.01 * k, Q, (0, 0), (0, 0)) for k in range(3000)]))
+    nodes.torque()
+    flood, taken = Flood(nodes), nodes.world.count('feedforward', 'references')
+    for _ in range(12):
+        nodes.world.publish(JointTrajectory, 'feedforward/reference', raw)
+        flood.go_on()
+    flood.passed_over(2)
+    nodes.world.wait(lambda: nodes.world.count('feedforward', 'references') > taken, 'the newest')
 
 
 def test_references_go_on_being_refused_and_played(nodes):

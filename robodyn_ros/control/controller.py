@@ -54,6 +54,7 @@ class Controller:
         self._supervisor = Supervisor(on_phase)
         self._guard, self._ages = StateGuard(law.dynamics.joints), StampAge()
         self._last: Answer | None = None
+        self._answered = 0.0  # time of that command, s
         self._end: tuple[AgreedEnd, float, int] | None = None  # with its start in s and in ns
         self._pose: Array | None = None  # of all joints, in the open loop
         self._clock, self._advanced = 0, 0.0  # open-loop clock, ns, and time of its last progress
@@ -111,7 +112,7 @@ class Controller:
         else:
             end = AgreedEnd(last.torque, self.holding_torque(), tuning.zero_after, tuning.ramp,
                             tuning.rate_limit)
-        self._end = end, now, last.stamp
+        self._end = end, now, last.stamp + int((now - self._answered) * 1e9)
         self._supervisor.forget()
         self.state = None
 
@@ -213,6 +214,7 @@ class Controller:
         clock : int
             Time of the open loop's clock, ns.
         """
+        self._ages.live(now)
         if self._end is not None:
             return self._go_on_ending(now)
         if self.law.tuning is None:
@@ -232,7 +234,7 @@ class Controller:
         if end.finished(elapsed):
             self._end = None
         torque, _ = saturate(end.torque(elapsed), self.law.dynamics.joints.effort_limit)
-        return self._answer(torque, stamp + int(elapsed * 1e9))
+        return self._answer(torque, stamp + int(elapsed * 1e9), now)
 
     def _play(self, law: Law, now: float, clock: int) -> Answer | None:
         """Return the command in the open loop."""
@@ -267,7 +269,7 @@ class Controller:
         tau, over = saturate(tau, law.dynamics.joints.effort_limit)
         if over.any():
             self._warn_saturated(over)
-        return self._answer(tau, clock)
+        return self._answer(tau, clock, now)
 
     def _pause(self, now: float) -> None:
         """Bring the commands to their end, but keep the reference."""
@@ -295,6 +297,7 @@ class Controller:
         if self.state is not None and stamp == self.state.stamp:
             self._warn('frozen', 'joint_states repeat a stamp: they are ignored')
             return None
+        self._ages.live(now)
         age = self._ages.age(stamp, now, law.tuning.state_timeout)
         if age > law.tuning.state_timeout:
             self._warn('stale', f'joint_states arrive {age:.3f} s late: they are ignored')
@@ -341,8 +344,8 @@ class Controller:
             self.player.drop('joint_states are missing')
         if command.saturated.any():
             self._warn_saturated(command.saturated)
-        return self._answer(command.torque, now)
+        return self._answer(command.torque, now, state.arrived + age)
 
-    def _answer(self, torque: Array, stamp: int) -> Answer:
-        self._last = Answer(torque, stamp)
+    def _answer(self, torque: Array, stamp: int, now: float) -> Answer:
+        self._last, self._answered = Answer(torque, stamp), now
         return self._last

@@ -13,6 +13,9 @@ from robodyn_ros.spatial import Array
 SETTLED = 0.01  # s, time for which states must be late before the new delay counts as normal
 # While a queue of states is processed, their age decreases at several times the rate of the clock.
 DRAINING = 0.5  # s of age per second, the slowest decrease that indicates a queue
+STALL = 0.05  # s without a sign of life of this process, at least, that count as a stall
+STALLS = 10  # factor of the usual time between two signs of life, for the same
+DISTRUST = 2.0  # s after a stall, in which late states count as having waited in queues
 # Bounds of plausible states. They are generous, since a robot that is slightly beyond its limits
 # needs its controller most.
 FURTHER = 0.1  # fraction of the joint range, plus rad or m, by which a position may be outside
@@ -46,12 +49,22 @@ class StampAge:
     The smallest delay so far is taken as that of a fresh state. If delays become larger and stay
     large, the clock of the stamps was stopped (a paused simulation) or is slow, and the new delay
     is taken as that of a fresh state. If they then decrease quickly, a queue is being processed,
-    and its states are old.
+    and its states are old. Late states are old as well if this process itself was stalled.
     """
 
     def __init__(self) -> None:
         self._fresh: float | None = None
         self._late: tuple[float, float] | None = None  # arrival and delay of a late state, s
+        self._seen, self._usual = -np.inf, np.inf  # last sign of life, usual time between two, s
+        self._stalled = -np.inf  # end of the last stall of this process, s
+
+    def live(self, now: float) -> None:
+        """Record that this process runs at this time, s of the monotonic clock."""
+        gap, self._seen = now - self._seen, now
+        if gap > max(STALL, STALLS * self._usual):
+            self._stalled = now
+        else:
+            self._usual = min(gap, 1.1 * self._usual)
 
     def age(self, stamp: int, arrived: float, limit: float) -> float:
         """Return the age of a state on arrival, s.
@@ -69,7 +82,7 @@ class StampAge:
         if self._fresh is None or delay < self._fresh:
             self._fresh = delay
         age = delay - self._fresh
-        if age <= limit:
+        if age <= limit or arrived - self._stalled < DISTRUST:
             self._late = None
         elif self._late is None:
             self._late = arrived, delay

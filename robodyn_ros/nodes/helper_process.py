@@ -137,8 +137,10 @@ class HelperProcess:
         return result
 
     def close(self) -> None:
-        """End the helper process; children that run go on."""
+        """End the helper process, even one that stands still; children that run go on."""
         self._socket.close()
+        with suppress(ProcessLookupError):
+            os.kill(self.pid, signal.SIGKILL)
 
 
 def send(connection: socket.socket, value: Any) -> None:

@@ -28,6 +28,7 @@ TELL_EVERY = 0.02  # s between two updates of what holds the robot
 SAID_ZERO = 0.5  # s for which zero is repeated when the watched process is gone
 LONGEST_END = 3  # s that the end of the process may take
 BEGINS_WITHIN = 60.0  # s, within which the process looks for the first time
+LEFT_ALONE = 0.5  # s without a look, after which it is not left to end by itself
 STANDS = 2.0  # s without a look, after which the process does not count as alive
 GOODBYE = 'goodbye'
 
@@ -120,6 +121,9 @@ class Watchdog:
         """End the process; nothing more is commanded."""
         self._send(GOODBYE)
         self._connection.close()
+        looked = self.pulse.last_look
+        if looked and time.monotonic() - looked > LEFT_ALONE:  # it stands still
+            self.kill()
 
     def kill(self) -> None:
         """End a process that does not answer."""

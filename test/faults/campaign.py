@@ -1,8 +1,8 @@
 """The campaign of faults: ``python test/faults/campaign.py [SECONDS]``, ten minutes by default.
 
 A fifth of the time goes to the controller without ROS, the rest to running nodes, which are
-started anew for every 60 faults. It prints its figures as a table, and ends with an error where an
-invariant does not hold.
+started anew for every 60 faults: for a tree, an elastic arm and a robot with closed loops in turn.
+It prints its figures as a table, and ends with an error where an invariant does not hold.
 """
 
 import sys
@@ -14,6 +14,7 @@ from pathlib import Path
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
 
 from controller_faults import STRUCTURES, run  # noqa: E402
+from gazebo_server import why_no_gazebo  # noqa: E402
 from node_faults import Campaign  # noqa: E402
 
 EACH = 60  # faults for one set of nodes
@@ -36,10 +37,14 @@ def controller(seconds, seed):
 def nodes(seconds, seed):
     """Faults on running nodes; return what was done, what was seen, and the largest growth."""
     events, seen, growth = Counter(), Counter(), Counter()
+    # Gazebo cannot close loops, and its elastic joints are rigid
+    kinds = [(structure, 'simulator') for structure in STRUCTURES] + (
+        [] if why_no_gazebo() else [('tree', 'gazebo_bridge')])
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         with tempfile.TemporaryDirectory() as root:
-            campaign = Campaign(seed, root)
+            structure, world_node = kinds[seen['sets'] % len(kinds)]
+            campaign = Campaign(seed, root, structure, world_node)
             try:
                 for _ in range(EACH):
                     campaign.step()
@@ -50,11 +55,12 @@ def nodes(seconds, seed):
                 for name, value in memory.items():
                     growth[name] = max(growth[name], value - campaign.memory[name])
                 events.update(campaign.events)
-                seen.update(torques=campaign.torques, states=campaign.states, sets=1)
+                seen.update(torques=campaign.torques, states=campaign.states, sets=1,
+                            motions=campaign.world.count('feedforward', 'references'))
             finally:
                 campaign.close()
         print(f'{seen["sets"]} sets of nodes, {sum(events.values())} faults, '
-              f'{seen["torques"]} torques', flush=True)
+              f'{seen["torques"]} torques; {structure}, {world_node}', flush=True)
         seed += 1
     return events, seen, growth
 
@@ -67,7 +73,7 @@ def main(seconds=600.0, seed=1):
               f'{row["torques"]} torques, {row["refused"]} states and references refused')
     events, seen, growth = nodes(0.8 * seconds, seed)
     print(f'nodes: {seen["sets"]} sets, {sum(events.values())} faults, {seen["torques"]} torques, '
-          f'{seen["states"]} simulated states')
+          f'{seen["states"]} simulated states, {seen["motions"]} references played')
     for name, count in sorted(events.items()):
         print(f'  {name.replace("_", " ")}: {count}')
     print('largest growth of memory, MB: ' + ', '.join(
