@@ -1,8 +1,7 @@
 """`Controller`: computes torques from measured states and references.
 
-It has no clock of its own. Times of arrival are those of the system's monotonic clock (s); stamps
-and the clock of the open loop are in integer nanoseconds. It is not thread-safe; the caller must
-hold a lock.
+Times of arrival are those of the system's monotonic clock (s); stamps and the open loop's clock
+are in integer nanoseconds. It is not thread-safe: the caller must hold a lock.
 """
 
 from __future__ import annotations
