@@ -52,6 +52,7 @@ if TYPE_CHECKING:  # imported when first used: solvers take longer to import tha
         LogFormat,
         Result,
         Settings,
+        Thresholds,
         Validation,
         base_parameters,
         identify,
@@ -67,8 +68,9 @@ if TYPE_CHECKING:  # imported when first used: solvers take longer to import tha
 _LAZY = {
     **dict.fromkeys((
         'BaseParameters', 'DriveGains', 'FilterSettings', 'Log', 'LogFormat', 'Result',
-        'Settings', 'Validation', 'base_parameters', 'identify', 'identify_drive_gains',
-        'read_log', 'reduce', 'save_motors', 'save_parameters', 'validate', 'write_urdf'),
+        'Settings', 'Thresholds', 'Validation', 'base_parameters', 'identify',
+        'identify_drive_gains', 'read_log', 'reduce', 'save_motors', 'save_parameters', 'validate',
+        'write_urdf'),
         'identification'),
     **dict.fromkeys((
         'Excitation', 'Limits', 'Plan', 'optimise_excitation', 'optimize_excitation',
@@ -81,8 +83,8 @@ __all__ = [
     'ElasticTorque', 'Energy', 'Excitation', 'FilterSettings', 'FlexibleDynamics',
     'IdentificationError', 'InertiaBounds', 'Inertial', 'Limits', 'Log', 'LogError', 'LogFormat',
     'Model', 'OperationalSpace', 'Plan', 'Result', 'RobodynError', 'RobotDynamics', 'Settings',
-    'ShapeError', 'Terms', 'UnknownNameError', 'Validation', 'ValueRangeError', '__version__',
-    'base_parameters', 'build_model', 'dynamics_of', 'export_c', 'identify',
+    'ShapeError', 'Terms', 'Thresholds', 'UnknownNameError', 'Validation', 'ValueRangeError',
+    '__version__', 'base_parameters', 'build_model', 'dynamics_of', 'export_c', 'identify',
     'identify_drive_gains', 'inertia_bounds', 'load_model', 'model_from_dh', 'optimise_excitation',
     'optimize_excitation', 'read_log', 'reduce', 'save_motors', 'save_parameters', 'validate',
     'validation_plan', 'write_urdf',

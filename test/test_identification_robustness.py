@@ -126,7 +126,7 @@ def test_verdicts_follow_the_errors():
     small = Errors({'a': 0.01}, 0.01, 0.01, 0.5, 0.5)
     assert judge(small, Evidence(7e15, 'm:a and m:b can hardly be distinguished', (), *box), 1.0) \
         [0] == 'bad'
-    verdict, reasons = judge(small, Evidence(30.0, '', ('too heavy',), *box), 1.0)
+    verdict, reasons, _ = judge(small, Evidence(30.0, '', ('too heavy',), *box), 1.0)
     assert verdict == 'doubtful' and reasons[0] == 'implausible: too heavy'
     assert judge(small, fine, 0.3)[0] == 'doubtful'
     assert judge(Errors({'a': 0.01}, 0.01, 0.3, 0.2, 0.5), fine, 1.0)[0] == 'bad'

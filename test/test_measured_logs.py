@@ -143,8 +143,8 @@ def test_the_command(tmp_path, capsys):
     assert max(map(len, printed.splitlines())) <= 80
     assert code == 0 and 'verdict: good' in printed and 'Izz:shoulder_pan_joint' in printed
     assert {path.name for path in out.iterdir()} == {
-        'identified.urdf', 'motors.yaml', 'parameters.yaml', 'parameters.png', 'torque.png',
-        'residual_spectrum.png', 'report.html'}
+        'identified.urdf', 'motors.yaml', 'parameters.yaml', 'parameters.svg', 'torque.svg',
+        'residual_spectrum.svg', 'report.html'}
     import yaml
 
     content = yaml.safe_load((out / 'parameters.yaml').read_text())

@@ -5,14 +5,17 @@ import shutil
 import subprocess
 
 import pytest
+import yaml
 from measured_logs import ur10
 
 import robodyn_ros as rd
 from robodyn_ros.experiment.results import identify_and_write, split_logs
+from robodyn_ros.report.record import Record
+from robodyn_ros.report.tables import bounded, unit_of
 
 BROWSER = next((path for name in ('chromium', 'chromium-browser', 'google-chrome')
                 if (path := shutil.which(name))), None)
-CHARTS = ('errors', 'torque', 'spectrum', 'parameters', 'singular')
+CHARTS = ('errors', 'coverage', 'torque', 'friction', 'spectrum', 'parameters', 'singular')
 
 
 @pytest.fixture(scope='module')
@@ -22,10 +25,11 @@ def folder(tmp_path_factory):
     log.source = 'UR10 <b>&"odd"</b>'
     logs, validation = split_logs([log], 0.7)
     outcome = identify_and_write(model, logs, validation, rd.Settings(friction='coulomb'), where,
-                                 command='robodyn identify log --urdf ur10.urdf')
+                                 command='robodyn identify log --urdf ur10.urdf',
+                                 record=Record(serial='20195500123', operator='A. Engineer'))
     assert {path.name for path in outcome.files} == {
-        'identified.urdf', 'motors.yaml', 'parameters.png', 'parameters.yaml', 'report.html',
-        'residual_spectrum.png', 'torque.png'}
+        'identified.urdf', 'motors.yaml', 'parameters.svg', 'parameters.yaml', 'report.html',
+        'residual_spectrum.svg', 'torque.svg'}
     return where
 
 
@@ -35,7 +39,9 @@ def test_the_page_stands_alone_and_says_everything(folder):
     assert not re.search(r'<(script|link|img)[^>]+(src|href)="(?!#)', body)
     assert 'UR10 &lt;b&gt;&amp;' in body and '<b>&"odd"' not in body
     for text in ('ur10', 'good', 'wrist_3_joint', 'Fcl:elbow_joint', 'robodyn identify log',
-                 'sha256', 'What was not identifiable', 'Physical consistency'):
+                 '20195500123', 'A. Engineer', 'checked by', 'at most 8%', 'passed',
+                 'limits kept', 'viscous friction, N m s/rad or N s/m', '0 (at bound)', 'sha256',
+                 'What was not identifiable', 'physical consistency'):
         assert text in body, text
     for chart in CHARTS:
         assert f'id="{chart}-chart"' in body
@@ -53,3 +59,35 @@ def test_a_browser_draws_every_chart(folder, tmp_path):
         assert 'main-svg' in drawn, chart  # plotly has drawn it
     errors = dom.split('id="errors-chart"', 1)[1]
     assert errors[:errors.index('</section>')].count('class="point"') >= 18  # 3 bars a joint
+
+
+def test_what_a_bound_holds_is_named_so():
+    assert bounded(7e-9, 2.0) == '0 (at bound)' and bounded(0.01, 2.0) == '0.01'
+    assert [unit_of(f'{term}:a') for term in ('Ixx', 'Ia', 'm', 'mz', 'Fvl', 'Fcm', 'offl')] == [
+        'kg m²', 'kg m²', 'kg', 'kg m', 'N m s/rad', 'N m', 'N m']
+
+
+def test_the_spectrum_ends_at_the_cutoff_of_the_fit(folder):
+    page = (folder / 'report.html').read_text(encoding='utf-8')
+    highest = float(re.search(r'It is shown up to ([\d.e+]+) Hz', page)[1])
+    filters = yaml.safe_load((folder / 'parameters.yaml').read_text())['filters']
+    assert highest == pytest.approx(min(filters['cutoff'], filters['judged']), rel=1e-2)
+
+
+@pytest.mark.skipif(BROWSER is None, reason='there is no Chromium on this machine')
+def test_it_prints_with_every_table_and_vector_charts(folder, tmp_path):
+    """Also what is folded on the screen; on a few pages of A4."""
+    pdf = tmp_path / 'report.pdf'
+    subprocess.run([BROWSER, '--headless', '--no-sandbox', '--disable-gpu',
+                    f'--user-data-dir={tmp_path}', '--no-pdf-header-footer',
+                    f'--print-to-pdf={pdf}', (folder / 'report.html').as_uri()],
+                   capture_output=True, timeout=120)
+    data = pdf.read_bytes()
+    assert 5 <= len(re.findall(rb'/Type\s*/Page\b', data)) <= 20
+    assert b'/Subtype /Image' not in data  # curves are drawn, not photographed
+    if shutil.which('pdftotext') is None:
+        pytest.skip('there is no pdftotext on this machine')
+    text = subprocess.run(['pdftotext', '-layout', pdf, '-'], capture_output=True, text=True,
+                          timeout=60).stdout
+    for words in ('95 % without 0', 'checked by: name', 'velocity, rad/s', 'Fcl:elbow_joint'):
+        assert words in text, words

@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 import argparse
+import hashlib
 import shlex
 import sys
 import textwrap
 from collections.abc import Sequence
+from dataclasses import fields
 from pathlib import Path
 
-from robodyn_ros.commands.options import add_choice, add_kind, add_loops, add_motors
+from robodyn_ros.commands.options import (
+    add_choice,
+    add_kind,
+    add_loops,
+    add_motors,
+    numbers_of,
+)
 from robodyn_ros.commands.output import add_force, progress_bar, refuse_existing
 from robodyn_ros.dynamics import RobotDynamics, dynamics_of
-from robodyn_ros.errors import ValueRangeError
+from robodyn_ros.errors import UnknownNameError, ValueRangeError
 from robodyn_ros.experiment.results import PHASES, Outcome, identify_and_write, split_logs
-from robodyn_ros.identification import FilterSettings, Log, Settings, read_log
+from robodyn_ros.identification import FilterSettings, Log, Settings, Thresholds, read_log
 from robodyn_ros.model import Model, load_model
 from robodyn_ros.model.kinds import FRICTION_NAMES, KIND_NAMES, METHODS
+from robodyn_ros.report.record import RECORD, Record
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -54,6 +63,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help='period of a periodic motion: its periods are averaged')
     add('--joints', nargs='+', metavar='JOINT',
         help='estimate the parameters of these joints only; the others keep their nominal values')
+    add('--accept', nargs='+', default=[], metavar='NAME:=NUMBER',
+        help='thresholds of the verdict: ' + ', '.join(
+            f'{field.name} ({field.default:g})' for field in fields(Thresholds)))
+    for name, (_, meaning) in RECORD.items():
+        add(f'--{name}', default='', metavar='TEXT', help=f'for the report: {meaning}')
     add('--torques-of', nargs='+', metavar='JOINT',
         help='joints whose measured torques are used (default: all)')
 
@@ -68,16 +82,35 @@ def run(options: argparse.Namespace) -> int:
         filter=FilterSettings(cutoff=options.cutoff), decimation=options.decimation,
         slow=_slow(options, model), guard=options.guard, joints=options.joints,
         torques_of=options.torques_of)
+    thresholds = _thresholds(options.accept)
     fit, validation = _read_logs(options, robot)
     with progress_bar() as bar:
         task = bar.add_task('', total=len(PHASES))
         outcome = identify_and_write(
             robot, fit, validation, settings, options.output,
-            command=shlex.join(['robodyn', *sys.argv[1:]]),
+            command=shlex.join(['robodyn', *sys.argv[1:]]), thresholds=thresholds,
+            record=_record(options),
             progress=lambda phase: bar.update(task, description=phase,
                                               completed=PHASES.index(phase)))
     _print(outcome, validation, options.output)
     return int(outcome.validation.verdict == 'bad')
+
+
+def _thresholds(entries: Sequence[str]) -> Thresholds:
+    known = [field.name for field in fields(Thresholds)]
+    values = numbers_of(entries, '--accept', 'NAME:=NUMBER')
+    for name in values:
+        if name not in known:
+            raise UnknownNameError('threshold', name, known)
+    return Thresholds(**values)
+
+
+def _record(options: argparse.Namespace) -> Record:
+    """Return what the report says of the robot, with the hashes of the files that were read."""
+    files = tuple((path.name, hashlib.sha256(path.read_bytes()).hexdigest())
+                  for path in (options.urdf, options.motors, options.loops, options.format)
+                  if path is not None)
+    return Record(**{name: getattr(options, name) for name in RECORD}, files=files)
 
 
 def _slow(options: argparse.Namespace, model: Model) -> float | list[float] | None:

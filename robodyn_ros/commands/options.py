@@ -56,8 +56,9 @@ def robot_of(options: argparse.Namespace, **choices: Any) -> Model:
                       **choices)
 
 
-def numbers_of(entries: Sequence[str], option: str) -> dict[str, float]:
-    """Return ``joint: number`` of entries that read ``joint:=number``.
+def numbers_of(entries: Sequence[str], option: str,
+               form: str = 'joint:=number') -> dict[str, float]:
+    """Return ``name: number`` of entries of a form such as ``joint:=number``.
 
     Raises
     ------
@@ -65,11 +66,11 @@ def numbers_of(entries: Sequence[str], option: str) -> dict[str, float]:
         An entry is not of this form.
     """
     pairs = {}
-    for name, value in split_pairs(entries, option, 'joint:=number'):
+    for name, value in split_pairs(entries, option, form):
         try:
             pairs[name] = float(value)
         except ValueError:
-            raise UnknownNameError(option, f'{name}:={value}', ['joint:=number']) from None
+            raise UnknownNameError(option, f'{name}:={value}', [form]) from None
     return pairs
 
 

@@ -13,6 +13,7 @@ from robodyn_ros.identification import (
     Log,
     Result,
     Settings,
+    Thresholds,
     Validation,
     identify,
     save_motors,
@@ -23,6 +24,7 @@ from robodyn_ros.identification import (
 from robodyn_ros.model import Model
 from robodyn_ros.report.html import save_report
 from robodyn_ros.report.pictures import save_pictures
+from robodyn_ros.report.record import Record
 
 PARAMETERS, URDF, MOTORS, REPORT = ('parameters.yaml', 'identified.urdf', 'motors.yaml',
                                     'report.html')
@@ -61,7 +63,8 @@ class Outcome:
 
 def identify_and_write(model: Model | RobotDynamics, logs: Sequence[Log],
                        held_out: Sequence[Log], settings: Settings, folder: str | Path, *,
-                       command: str = '',
+                       command: str = '', thresholds: Thresholds | None = None,
+                       record: Record | None = None,
                        progress: Callable[[str], None] | None = None) -> Outcome:
     """Identify from logs, validate on others, and write everything to a folder.
 
@@ -77,6 +80,10 @@ def identify_and_write(model: Model | RobotDynamics, logs: Sequence[Log],
         Folder for the results.
     command : str
         The command that repeats the run, for the report.
+    thresholds : Thresholds, optional
+        What the verdict asks for.
+    record : Record, optional
+        What the report says of the robot and the measurement.
     progress : callable, optional
         Called with each of `PHASES` as it begins; an exception that it raises ends the work.
 
@@ -88,11 +95,11 @@ def identify_and_write(model: Model | RobotDynamics, logs: Sequence[Log],
     tell = progress or (lambda phase: None)
     result = identify(model, list(logs), settings, progress=tell)
     tell(PHASES[-2])
-    validation = validate(result, list(held_out))
-    consistent = validate(result, list(held_out), consistent=True)
+    validation = validate(result, list(held_out), thresholds=thresholds)
+    consistent = validate(result, list(held_out), consistent=True, thresholds=thresholds)
     tell(PHASES[-1])
     files = write_results(result, validation, consistent, folder, command=command,
-                          validated_on=[log.source for log in held_out])
+                          record=record)
     return Outcome(result, validation, consistent, tuple(files))
 
 
@@ -111,13 +118,13 @@ def split_logs(logs: Sequence[Log], fraction: float) -> tuple[list[Log], list[Lo
 
 
 def write_results(result: Result, validation: Validation, consistent: Validation,
-                  folder: str | Path, *, validated_on: Sequence[str] = (),
-                  command: str = '') -> list[Path]:
+                  folder: str | Path, *, command: str = '',
+                  record: Record | None = None) -> list[Path]:
     """Write everything to a folder, either all files or none.
 
     Parameters
     ----------
-    result, validation, consistent, validated_on, command
+    result, validation, consistent, command, record
         See `save_report`.
     folder : str or Path
         It is made where it does not exist.
@@ -143,8 +150,8 @@ def write_results(result: Result, validation: Validation, consistent: Validation
             write_urdf(result.model, fresh / URDF)
         save_motors(result.model, fresh / MOTORS)
         save_pictures(result, validation, fresh)
-        save_report(result, validation, consistent, fresh / REPORT, validated_on=validated_on,
-                    command=command)
+        save_report(result, validation, consistent, fresh / REPORT, command=command,
+                    record=record)
         return [path.replace(folder / path.name) for path in sorted(fresh.iterdir())]
     except OSError as error:
         raise LogError(f'cannot be written: {error.strerror or error}',

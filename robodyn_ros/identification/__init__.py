@@ -9,6 +9,7 @@ from robodyn_ros.identification.reading import read_log
 from robodyn_ros.identification.result import Result
 from robodyn_ros.identification.settings import FilterSettings, Settings
 from robodyn_ros.identification.validation import Validation
+from robodyn_ros.identification.verdict import Criterion, Thresholds
 from robodyn_ros.identification.writing import (
     save_motors,
     save_parameters,
@@ -17,7 +18,7 @@ from robodyn_ros.identification.writing import (
 )
 
 __all__ = [
-    'BaseParameters', 'DriveGains', 'FilterSettings', 'Log', 'LogFormat', 'Result', 'Settings',
-    'Validation', 'base_parameters', 'identify', 'identify_drive_gains', 'read_log', 'reduce',
-    'save_motors', 'save_parameters', 'urdf_of', 'validate', 'write_urdf',
+    'BaseParameters', 'Criterion', 'DriveGains', 'FilterSettings', 'Log', 'LogFormat', 'Result',
+    'Settings', 'Thresholds', 'Validation', 'base_parameters', 'identify', 'identify_drive_gains',
+    'read_log', 'reduce', 'save_motors', 'save_parameters', 'urdf_of', 'validate', 'write_urdf',
 ]

@@ -49,6 +49,7 @@ from robodyn_ros.identification.signals import (
 )
 from robodyn_ros.identification.statistics import Uncertainty, significant, uncertainty_of
 from robodyn_ros.identification.validation import Validation, validate_on
+from robodyn_ros.identification.verdict import Thresholds
 from robodyn_ros.keywords import checked_keywords, checked_options
 from robodyn_ros.model import Model
 from robodyn_ros.numerics import safe_divide
@@ -141,7 +142,7 @@ def identify(model: Model | RobotDynamics, logs: Log | Sequence[Log],
 
 @checked_keywords
 def validate(result: Result, logs: Log | Sequence[Log], *, consistent: bool = False,
-             ) -> Validation:
+             thresholds: Thresholds | None = None) -> Validation:
     """Compare predicted with measured torques on logs that were not used for the fit.
 
     Parameters
@@ -152,6 +153,8 @@ def validate(result: Result, logs: Log | Sequence[Log], *, consistent: bool = Fa
         Other logs, or other parts of the same logs.
     consistent : bool
         Whether to validate the physically consistent parameters.
+    thresholds : Thresholds, optional
+        Thresholds of the verdict.
 
     Raises
     ------
@@ -171,8 +174,9 @@ def validate(result: Result, logs: Log | Sequence[Log], *, consistent: bool = Fa
         result.linear, segments_of(pieces, result.filtering, []),
         decimation=result.filtering.judged, known=_known(settings),
         **_options(dynamics, settings))
-    return validate_on(observations, result.consistent_ if consistent else result.theta_,
-                       result.evidence_)
+    found = validate_on(observations, result.consistent_ if consistent else result.theta_,
+                        result.evidence_, thresholds)
+    return replace(found, sources=tuple((log.source, _digest(log)) for log in every))
 
 
 def reduce(result: Result, *, relative: float | None = None) -> Result:

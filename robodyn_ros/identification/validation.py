@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from robodyn_ros.identification.observations import Observations
-from robodyn_ros.identification.verdict import Errors, Evidence, judge
+from robodyn_ros.identification.verdict import Criterion, Errors, Evidence, Thresholds, judge
 from robodyn_ros.numerics import safe_divide
 from robodyn_ros.spatial import Array
 
@@ -44,8 +44,14 @@ class Validation:
         `robodyn_ros.identification.verdict`.
     reasons : tuple of str
         The reasons for the verdict.
-    t, measured, predicted : list of ndarray
-        Raw torque and prediction of each uninterrupted piece, for figures.
+    criteria : tuple of Criterion
+        What the verdict rests on, with the thresholds.
+    t, q, qd, measured, predicted : list of ndarray
+        Times, filtered motion, raw torque and prediction of each uninterrupted piece.
+    slides : tuple of bool
+        Which rows belong to sliding joints: N and m instead of N m and rad.
+    sources : tuple of (str, str)
+        Name and SHA-256 of each log.
     """
 
     joint_names: tuple[str, ...]
@@ -63,9 +69,14 @@ class Validation:
     implausible: tuple[str, ...]
     verdict: str
     reasons: tuple[str, ...]
+    criteria: tuple[Criterion, ...]
     t: list[Array] = field(repr=False)
+    q: list[Array] = field(repr=False)
+    qd: list[Array] = field(repr=False)
     measured: list[Array] = field(repr=False)
     predicted: list[Array] = field(repr=False)
+    slides: tuple[bool, ...] = ()
+    sources: tuple[tuple[str, str], ...] = ()
 
     @property
     def applicable(self) -> bool:
@@ -89,7 +100,7 @@ class Validation:
 
 
 def validate_on(observations: Observations, theta: Array, evidence: Evidence | None = None,
-                ) -> Validation:
+                thresholds: Thresholds | None = None) -> Validation:
     """Compare predicted torques with measured ones.
 
     Parameters
@@ -100,10 +111,13 @@ def validate_on(observations: Observations, theta: Array, evidence: Evidence | N
         Parameters of the linear model.
     evidence : Evidence, optional
         Further facts about the fit, for the verdict.
+    thresholds : Thresholds, optional
+        Thresholds of the verdict.
     """
     linear, segments = observations.linear, observations.segments
     n = linear.joints.n
     names = linear.joints.joint_names * (linear.rows // n)
+    slides = dict(zip(linear.model.body_joints, linear.model.prismatic, strict=True))
     pieces = range(len(observations))
     measured = [observations.torque(k) for k in pieces]
     predicted = [observations.prediction(k, theta) for k in pieces]
@@ -125,14 +139,16 @@ def validate_on(observations: Observations, theta: Array, evidence: Evidence | N
             (explained - gravity, total))))
     coverage = 1.0 if evidence is None else evidence.coverage(
         np.concatenate([s.q for s in segments]), np.concatenate([s.qd for s in segments]))
-    verdict, reasons = judge(errors, evidence, coverage)
+    judgement = judge(errors, evidence, coverage, thresholds)
     return Validation(
         tuple(names), _relative(wrong, total), errors.raw, np.sqrt((wrong**2).mean(axis=0)),
         np.abs(wrong).max(axis=0), relative_filtered, errors.filtered,
         np.sqrt((filtered_wrong**2).sum(axis=0) / np.maximum(counts, 1)),
         _relative(explained - nominal, total), errors.nominal, errors.gravity, coverage,
-        () if evidence is None else evidence.implausible, verdict, reasons,
-        [segment.t for segment in segments], measured, predicted)
+        () if evidence is None else evidence.implausible, judgement.verdict,
+        judgement.reasons, judgement.criteria, [segment.t for segment in segments],
+        [segment.q for segment in segments], [segment.qd for segment in segments], measured,
+        predicted, tuple(slides[name] for name in names))
 
 
 def _relative(wrong: Array, total: Array) -> Array:

@@ -2,23 +2,101 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from numbers import Real
+from typing import NamedTuple
 
 import numpy as np
 
+from robodyn_ros.errors import ValueRangeError
+from robodyn_ros.keywords import checked_fields
 from robodyn_ros.spatial import Array
 
-BAD_ERROR = 0.5  # relative error of the filtered torque that indicates a log of another robot
-DOUBTFUL_ERROR = 0.08  # published identifications of industrial arms reach 5 to 8 %
-BAD_JOINT = 0.5  # relative error of a joint's filtered torque that is bad
-BAD_JOINTS = 0.5  # fraction of joints with bad errors above which the verdict is bad
-BAD_CONDITION = 1e8  # half of the digits of double precision are lost in the estimate
-LEAST_COVERAGE = 0.5  # fraction of positions and velocities that must be in the range of the fit
-MARGIN = 0.1  # extension of the range of the fit, relative to the range
-NOTED_COVERAGE = 0.9  # coverage below which a remark is made
-WORSE = 1.02  # ratio to the error of the description above which the description is better
-NOISY = 2.0  # ratio of raw to filtered error above which a remark explains the difference
+MARGIN = 0.1  # of the range of the fit, by which it is extended
+NOTED_COVERAGE = 0.9  # a lower coverage is mentioned
+NOISY = 2.0  # raw over filtered error from which on the difference is explained
+PASSED, DOUBTFUL, FAILED = 'passed', 'doubtful', 'failed'
+
+
+@checked_fields
+@dataclass(frozen=True)
+class Thresholds:
+    """What a verdict asks for. docs/explanation/verdict.md gives the reason for each default.
+
+    Attributes
+    ----------
+    total : float
+        Largest fraction of the filtered torque that may stay unexplained over all joints.
+    joint : float
+        The same for each joint.
+    bad_total, bad_joint : float
+        Fractions from which on the result is bad instead of doubtful; `bad_joint` counts where
+        more than half of the joints exceed it.
+    condition, bad_condition : float
+        Largest condition number of the weighted observation matrix with columns of equal length,
+        and the one from which on the result is bad.
+    coverage : float
+        Least fraction of the validation's positions and velocities within the range of the fit.
+    worse : float
+        Largest raw error over the error of the unchanged description, or of its gravity alone.
+    """
+
+    total: float = 0.08
+    joint: float = 0.25
+    bad_total: float = 0.5
+    bad_joint: float = 0.5
+    condition: float = 1e3
+    bad_condition: float = 1e8
+    coverage: float = 0.8
+    worse: float = 1.02
+
+    def __post_init__(self) -> None:
+        """Refuse what is no threshold.
+
+        Raises
+        ------
+        ValueRangeError
+            A threshold is not a number above 0, or a good result would be a bad one.
+        """
+        for name, value in asdict(self).items():
+            if not (isinstance(value, Real) and float(value) > 0):
+                raise ValueRangeError(f'threshold {name}', value, 'a number above 0')
+        for good, bad in (('total', 'bad_total'), ('joint', 'bad_joint'),
+                          ('condition', 'bad_condition')):
+            if getattr(self, good) > getattr(self, bad):
+                raise ValueRangeError(f'threshold {good}', getattr(self, good),
+                                      f'at most {bad}, which is {getattr(self, bad)}')
+
+
+@dataclass(frozen=True)
+class Criterion:
+    """One thing that a verdict asks for.
+
+    Attributes
+    ----------
+    name : str
+        What is asked for.
+    value, limit : str
+        What was found, and what is asked for.
+    result : str
+        ``passed``, ``doubtful`` or ``failed``.
+    reason : str
+        The sentence that explains it where it is not passed.
+    """
+
+    name: str
+    value: str
+    limit: str
+    result: str
+    reason: str = ''
+
+
+class Judgement(NamedTuple):
+    """A verdict, the reasons for it, and the criteria it rests on."""
+
+    verdict: str
+    reasons: tuple[str, ...]
+    criteria: tuple[Criterion, ...]
 
 
 @dataclass(frozen=True)
@@ -64,8 +142,8 @@ class Errors:
 
 
 def judge(errors: Errors, evidence: Evidence | None, coverage: float,
-          ) -> tuple[str, tuple[str, ...]]:
-    """Return the verdict, and the reasons for it.
+          thresholds: Thresholds | None = None) -> Judgement:
+    """Return the verdict, the reasons for it, and the table of criteria.
 
     Parameters
     ----------
@@ -75,50 +153,100 @@ def judge(errors: Errors, evidence: Evidence | None, coverage: float,
         Further facts about the fit.
     coverage : float
         Fraction of the positions and velocities within the range of the fit.
+    thresholds : Thresholds, optional
+        What is asked for; by default the thresholds' own defaults.
     """
-    bad, doubtful, notes = _of_errors(errors)
-    if evidence is not None:
-        if not evidence.condition <= BAD_CONDITION:
-            bad.append(f'the condition number is {evidence.condition:.3g}, above '
-                       f'{BAD_CONDITION:.0e}: {evidence.cause or "the motion excites too little"}')
-        doubtful += [f'implausible: {reason}' for reason in evidence.implausible]
-    if coverage < LEAST_COVERAGE:
-        doubtful.append(f'only {coverage:.0%} of the positions and velocities lie in the range '
-                        'of the fit')
-    elif coverage < NOTED_COVERAGE:
-        notes.append(f'{coverage:.0%} of the positions and velocities lie in the range of the fit')
-    verdict = 'bad' if bad else 'doubtful' if doubtful else 'good'
-    return verdict, (*bad, *doubtful, *notes)
+    asked = thresholds or Thresholds()
+    criteria = [_total(errors, asked), *_joints(errors, asked), _improvement(errors, asked),
+                *_evidence(evidence, asked), _coverage(coverage, asked)]
+    results = [criterion.result for criterion in criteria]
+    verdict = 'bad' if FAILED in results else 'doubtful' if DOUBTFUL in results else 'good'
+    reasons = [criterion.reason for result in (FAILED, DOUBTFUL) for criterion in criteria
+               if criterion.result == result]
+    return Judgement(verdict, (*reasons, *_remarks(errors, coverage, asked)), tuple(criteria))
 
 
-def _of_errors(errors: Errors) -> tuple[list[str], list[str], list[str]]:
-    """Return reasons for bad, reasons for doubtful, and remarks."""
-    bad: list[str] = []
-    doubtful: list[str] = []
-    notes: list[str] = []
-    if errors.filtered > BAD_ERROR:
-        bad.append(f'{errors.filtered:.0%} of the torque is not explained: is this the robot of '
-                   'the description, with these signs, units and gravity?')
-    elif errors.filtered > DOUBTFUL_ERROR:
-        doubtful.append(f'{errors.filtered:.1%} of the torque is not explained, more than '
-                        f'{DOUBTFUL_ERROR:.0%}')
-    weak = [joint for joint, error in errors.joints.items() if error > BAD_JOINT]
-    if weak:
-        (bad if len(weak) > BAD_JOINTS * len(errors.joints) else doubtful).append(
-            f'more than half of the torque is unexplained at {_listed(weak)}')
-    best = min(errors.nominal, errors.gravity)
-    if errors.raw > WORSE * best:
-        better = 'the unchanged description' if errors.nominal <= errors.gravity else \
-            'its gravity torque'
-        bad.append(f'{better} predicts better (error of {best:.2%})')
-    else:
+def _total(errors: Errors, asked: Thresholds) -> Criterion:
+    result, reason = PASSED, ''
+    if not errors.filtered <= asked.bad_total:
+        result, reason = FAILED, (
+            f'{errors.filtered:.0%} of the torque is not explained: is this the robot of the '
+            'description, with these signs, units and gravity?')
+    elif errors.filtered > asked.total:
+        result, reason = DOUBTFUL, (f'{errors.filtered:.1%} of the torque is not explained, more '
+                                    f'than {_percent(asked.total)}')
+    return Criterion('unexplained torque in total, filtered', f'{errors.filtered:.2%}',
+                     f'at most {_percent(asked.total)}', result, reason)
+
+
+def _joints(errors: Errors, asked: Thresholds) -> list[Criterion]:
+    if not errors.joints:
+        return []
+    worst = max(errors.joints, key=lambda joint: errors.joints[joint])
+    bad = [joint for joint, error in errors.joints.items() if error > asked.bad_joint]
+    weak = [joint for joint, error in errors.joints.items() if error > asked.joint]
+    result, reason = PASSED, ''
+    if 2 * len(bad) > len(errors.joints):
+        result, reason = FAILED, (f'more than {_percent(asked.bad_joint)} of the torque is '
+                                  f'unexplained at {", ".join(bad)}')
+    elif weak:
+        result, reason = DOUBTFUL, (f'more than {_percent(asked.joint)} of the torque is '
+                                    f'unexplained at {", ".join(weak)}')
+    return [Criterion('unexplained torque of each joint, filtered',
+                      f'{errors.joints[worst]:.2%} at {worst}',
+                      f'at most {_percent(asked.joint)}', result, reason)]
+
+
+def _improvement(errors: Errors, asked: Thresholds) -> Criterion:
+    best, name = min((errors.nominal, 'the unchanged description'),
+                     (errors.gravity, 'its gravity torque alone'))
+    worse = errors.raw > asked.worse * best
+    return Criterion('raw error over that of the description', f'{errors.raw:.2%} : {best:.2%}',
+                     f'at most {asked.worse:g}', FAILED if worse else PASSED,
+                     f'{name} predicts better (error of {best:.2%})' if worse else '')
+
+
+def _evidence(evidence: Evidence | None, asked: Thresholds) -> list[Criterion]:
+    if evidence is None:
+        return []
+    result, limit = PASSED, asked.condition
+    if not evidence.condition <= asked.bad_condition:
+        result, limit = FAILED, asked.bad_condition
+    elif evidence.condition > asked.condition:
+        result = DOUBTFUL
+    strange = '; '.join(evidence.implausible)
+    return [
+        Criterion('condition number of the fit', f'{evidence.condition:.3g}',
+                  f'at most {asked.condition:g}', result,
+                  '' if result == PASSED else
+                  f'the condition number is {evidence.condition:.3g}, above {limit:.3g}: '
+                  f'{evidence.cause or "the motion excites too little"}'),
+        Criterion('gravity and friction can be those of the described robot',
+                  f'{len(evidence.implausible)} are implausible', 'all are plausible',
+                  DOUBTFUL if strange else PASSED, f'implausible: {strange}' if strange else '')]
+
+
+def _coverage(coverage: float, asked: Thresholds) -> Criterion:
+    low = coverage < asked.coverage
+    return Criterion('validation within the range of the fit', f'{coverage:.0%}',
+                     f'at least {_percent(asked.coverage)}', DOUBTFUL if low else PASSED,
+                     f'only {coverage:.0%} of the positions and velocities lie in the range of '
+                     'the fit' if low else '')
+
+
+def _remarks(errors: Errors, coverage: float, asked: Thresholds) -> list[str]:
+    """Return what is worth knowing and changes no verdict."""
+    notes = []
+    if errors.raw <= asked.worse * min(errors.nominal, errors.gravity):
         notes.append(f'the unchanged description has an error of {errors.nominal:.2%}, its '
                      f'gravity torque alone one of {errors.gravity:.2%}')
     if errors.raw > NOISY * errors.filtered:
         notes.append(f'most of the raw error of {errors.raw:.2%} is noise, or belongs to slow '
                      f'samples that are left out: {errors.filtered:.2%} remain after filtering')
-    return bad, doubtful, notes
+    if asked.coverage <= coverage < NOTED_COVERAGE:
+        notes.append(f'{coverage:.0%} of the positions and velocities lie in the range of the fit')
+    return notes
 
 
-def _listed(names: Sequence[str]) -> str:
-    return ', '.join(names)
+def _percent(fraction: float) -> str:
+    return f'{100 * fraction:.3g}%'

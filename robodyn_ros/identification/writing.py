@@ -155,6 +155,7 @@ def parameters_of(result: Result, validation: Validation | None = None) -> dict[
         if one is not None:
             content[name] = {
                 'verdict': one.verdict, 'reasons': list(one.reasons),
+                'criteria': [asdict(criterion) for criterion in one.criteria],
                 'implausible': list(one.implausible), 'coverage': one.coverage,
                 'total': one.total,
                 'total_filtered': one.total_filtered, 'nominal_total': one.nominal_total,

@@ -1,7 +1,7 @@
 """Every figure of an identification, described once, independent of what draws it.
 
 `robodyn_ros.report.interactive` draws the figures for the HTML report, and
-`robodyn_ros.report.pictures` writes them as PNG files.
+`robodyn_ros.report.pictures` writes them as SVG files, for the printed report as well.
 """
 
 from __future__ import annotations
@@ -16,8 +16,11 @@ from robodyn_ros.numerics import safe_divide
 from robodyn_ros.report.spectrum import amplitude_density
 from robodyn_ros.spatial import Array
 
-MEASURED, PREDICTED, RESIDUAL, NOMINAL = '#8895a3', '#0b6e99', '#c2410c', '#a16207'
-FILTERED = '#7cc4de'
+# of Okabe and Ito's palette, which colour-blind readers can tell apart
+MEASURED, PREDICTED, RESIDUAL, NOMINAL = '#8895a3', '#0072b2', '#d55e00', '#e69f00'
+FILTERED = '#56b4e9'
+SCATTERED = 400  # points of a cloud
+BINS = 60  # of a friction curve
 POINTS = 3000  # of a line; the lowest and the highest value of each bin are kept
 WIDEST = 3.0  # of a parameter's size: nominal values beyond are drawn at the edge
 
@@ -35,7 +38,7 @@ class Trace:
     colour : str
         As ``#rrggbb``.
     style : str
-        ``line``, ``dots``, ``crosses`` or ``bars``.
+        ``line``, ``dots``, ``crosses``, ``points`` (small) or ``bars``.
     half_width : ndarray, shape (N,), optional
         Half the length of a horizontal interval around each marker.
     labels : list of str, optional
@@ -86,9 +89,10 @@ class Figure:
 
 def figures_of(result: Result, validation: Validation) -> dict[str, Figure]:
     """Return all figures of an identification by their names."""
-    return {'errors': error_figure(validation), 'torque': torque_figure(validation),
-            'spectrum': spectrum_figure(validation), 'parameters': parameter_figure(result),
-            'singular': singular_figure(result)}
+    return {'errors': error_figure(validation), 'coverage': coverage_figure(result, validation),
+            'torque': torque_figure(validation), 'friction': friction_figure(result),
+            'spectrum': spectrum_figure(validation, fitted_band(result)),
+            'parameters': parameter_figure(result), 'singular': singular_figure(result)}
 
 
 def torque_figure(validation: Validation) -> Figure:
@@ -103,16 +107,24 @@ def torque_figure(validation: Validation) -> Figure:
                   for name, colour, pieces in series]
         panels.append(Panel(f'{joint}: error of {validation.relative_error[k]:.1%} raw, '
                             f'{validation.relative_error_filtered[k]:.1%} filtered',
-                            tuple(traces), 'N m, N'))
+                            tuple(traces), f'torque, {effort_unit(validation, k)}'))
     return Figure(tuple(panels), 'time, s', _height(len(panels)))
 
 
-def spectrum_figure(validation: Validation) -> Figure:
-    """Amplitude density of the torque and of the difference, one panel for each joint."""
+def fitted_band(result: Result) -> float:
+    """Return the highest frequency that the fit has seen, Hz; inf where nothing was filtered."""
+    filtering = result.filtering
+    return min(filtering.cutoff, filtering.judged or np.inf)
+
+
+def spectrum_figure(validation: Validation, highest: float = np.inf) -> Figure:
+    """Amplitude density of the torque and of the difference up to a frequency, by joint."""
     f, measured, difference = amplitude_density(validation)
+    kept = f <= highest
+    f, measured, difference = f[kept], measured[kept], difference[kept]
     panels = [Panel(joint, (Trace('measured', f, measured[:, k], MEASURED),
                             Trace('difference', f, difference[:, k], RESIDUAL)),
-                    'per √Hz', logarithmic_x=True, logarithmic_y=True)
+                    f'{effort_unit(validation, k)}/√Hz', logarithmic_x=True, logarithmic_y=True)
               for k, joint in enumerate(validation.joint_names)]
     return Figure(tuple(panels), 'frequency, Hz', _height(len(panels)))
 
@@ -131,10 +143,11 @@ def parameter_figure(result: Result) -> Figure:
             colour, 'dots', safe_divide(u.interval[these, 1] - values[these], scale[these]),
             tuple(f'{base.names[k]}: {values[k]:.5g} ± {u.deviation[k]:.2g}' for k in these)))
     traces.append(Trace(
-        'nominal', np.clip(safe_divide(nominal, scale), -WIDEST, WIDEST), list(base.names),
-        NOMINAL, 'crosses', labels=tuple(f'{name}: nominal value {value:.5g}' for name, value
+        'description', np.clip(safe_divide(nominal, scale), -WIDEST, WIDEST), list(base.names),
+        NOMINAL, 'crosses', labels=tuple(f'{name}: in the description {value:.5g}' for name, value
                                          in zip(base.names, nominal, strict=True))))
-    return Figure((Panel('', tuple(traces)),), "relative to the parameter's size",
+    return Figure((Panel('', tuple(traces)),),
+                  'value over the larger of its size and two standard deviations',
                   120 + 17 * base.count, (-WIDEST - 0.1, WIDEST + 0.1))
 
 
@@ -142,17 +155,82 @@ def error_figure(validation: Validation) -> Figure:
     """Fraction of each joint's torque that stays unexplained, nominal and identified."""
     joints = list(validation.joint_names)
     traces = tuple(Trace(name, joints, 100 * values, colour, 'bars') for name, colour, values in (
-        ('nominal', MEASURED, validation.nominal),
+        ('description', MEASURED, validation.nominal),
         ('identified', PREDICTED, validation.relative_error),
         ('identified, filtered', FILTERED, validation.relative_error_filtered)))
-    return Figure((Panel('', traces, 'unexplained torque, %', logarithmic_y=True),), '', 320)
+    return Figure((Panel('', traces, 'unexplained torque, % (logarithmic)', logarithmic_y=True),),
+                  'joint', 320)
 
 
 def singular_figure(result: Result) -> Figure:
     """Singular values of the weighted observation matrix with columns of equal length."""
     values = singular_values(result)
     trace = Trace('singular values', np.arange(1, len(values) + 1), values, PREDICTED, 'bars')
-    return Figure((Panel('', (trace,), 'singular value', logarithmic_y=True),), 'number', 280)
+    return Figure((Panel('', (trace,), 'singular value (logarithmic)', logarithmic_y=True),),
+                  'number of the singular value', 280)
+
+
+def coverage_figure(result: Result, validation: Validation) -> Figure:
+    """Velocities over positions of the fit and of the validation, one panel for each joint."""
+    segments = result.observations.segments
+    clouds = [('fit', MEASURED, np.concatenate([s.q for s in segments]),
+               np.concatenate([s.qd for s in segments])),
+              ('validation', PREDICTED, np.concatenate(validation.q),
+               np.concatenate(validation.qd))]
+    panels = []
+    for k, joint in enumerate(result.linear.joints.joint_names):
+        traces = []
+        for name, colour, q, qd in clouds:
+            some = slice(None, None, max(1, len(q) // SCATTERED))
+            traces.append(Trace(name, np.round(q[some, k], 4), np.round(qd[some, k], 4), colour,
+                                'points'))
+        unit = 'm/s' if validation.slides[k] else 'rad/s'
+        panels.append(Panel(joint, tuple(traces), f'velocity, {unit}'))
+    return Figure(tuple(panels), 'position, rad or m', _height(len(panels)))
+
+
+def friction_figure(result: Result) -> Figure:
+    """Torque of friction over the velocity of each joint: what was measured, and the models.
+
+    Measured is what remains of the torque where the rest of the identified model is taken away.
+    """
+    observations, columns = result.observations, result.linear.columns
+    rubs = np.array([column.term.startswith(('F', 'off')) for column in columns])
+    theta, nominal = result.theta_, result.linear.nominal()
+    pieces = range(len(observations))
+    speed = np.concatenate([segment.qd for segment in observations.segments])
+    rest = np.concatenate([observations.torque(k) - observations.prediction(
+        k, np.where(rubs, 0.0, theta)) for k in pieces])
+    curves = [(name, colour, np.concatenate([observations.prediction(
+        k, np.where(rubs, values, 0.0)) for k in pieces]))
+        for name, colour, values in (('description', NOMINAL, nominal),
+                                     ('identified', PREDICTED, theta))]
+    panels = []
+    joints = result.linear.joints.joint_names
+    for k, joint in enumerate(joints):
+        qd = speed[:, k]
+        some = slice(None, None, max(1, len(qd) // SCATTERED))
+        traces = [Trace('measured, without the rest of the model', np.round(qd[some], 4),
+                        np.round(rest[some, k], 4), MEASURED, 'points')]
+        traces += [Trace(name, *_curve(qd, torque[:, k]), colour)
+                   for name, colour, torque in curves]
+        panels.append(Panel(joint, tuple(traces), 'friction, N m or N'))
+    return Figure(tuple(panels), 'velocity, rad/s or m/s', _height(len(panels)))
+
+
+def _curve(speed: Array, torque: Array) -> tuple[Array, Array]:
+    """Return medians over bins of the speed, negative and positive speeds apart."""
+    edge = float(np.abs(speed).max()) or 1.0
+    edges = np.linspace(-edge, edge, 2 * (BINS // 2) + 1)  # zero is one of them
+    place = np.clip(np.searchsorted(edges, speed) - 1, 0, len(edges) - 2)
+    filled = [k for k in range(len(edges) - 1) if (place == k).any()]
+    return (np.round([np.median(speed[place == k]) for k in filled], 4),
+            np.round([np.median(torque[place == k]) for k in filled], 4))
+
+
+def effort_unit(validation: Validation, row: int) -> str:
+    """Return the unit of a row's torque."""
+    return 'N' if validation.slides[row] else 'N m'
 
 
 def singular_values(result: Result) -> Array:

@@ -10,8 +10,10 @@ from plotly.subplots import make_subplots
 from robodyn_ros.report.figures import Figure, Trace
 
 FONT = {'family': 'system-ui, sans-serif', 'size': 12, 'color': '#1f2933'}
-MARGIN = {'l': 70, 'r': 20, 't': 40, 'b': 50}
-LEGEND = {'orientation': 'h', 'y': 1.0, 'yanchor': 'bottom', 'x': 0.5, 'xanchor': 'center'}
+MARGIN = {'l': 70, 'r': 20, 't': 60, 'b': 50}
+GRID = {'gridcolor': 'rgba(128,128,128,0.25)', 'zerolinecolor': 'rgba(128,128,128,0.5)'}
+LEGEND = {'orientation': 'h', 'yref': 'container', 'y': 1.0, 'yanchor': 'top', 'x': 1.0,
+          'xanchor': 'right', 'itemsizing': 'constant'}
 
 
 def interactive(figure: Figure) -> go.Figure:
@@ -32,8 +34,11 @@ def interactive(figure: Figure) -> go.Figure:
                 axis(type='log', exponentformat='power', row=row, col=1)
     chart.update_layout(
         template='plotly_white', height=figure.height, font=FONT, hovermode='closest',
+        paper_bgcolor='rgba(0,0,0,0)', plot_bgcolor='rgba(0,0,0,0)',
         margin=MARGIN, legend=LEGEND, showlegend=len(seen) > 1)
     chart.update_annotations(font_size=12, xanchor='left', x=0)
+    chart.update_xaxes(automargin=True, **GRID)
+    chart.update_yaxes(automargin=True, **GRID)
     chart.update_xaxes(title_text=figure.x_label, row=count, col=1)
     if figure.x_range is not None:
         chart.update_xaxes(range=list(figure.x_range))
@@ -60,6 +65,9 @@ def _drawn(trace: Trace, first: bool) -> Any:
     if trace.style == 'line':
         kind = go.Scattergl if len(trace.x) > 1000 else go.Scatter
         return kind(mode='lines', line={'color': trace.colour, 'width': 1.2}, **common)
+    if trace.style == 'points':
+        return go.Scattergl(mode='markers', marker={'color': trace.colour, 'size': 3,
+                                                    'opacity': 0.6}, **common)
     marker = {'color': trace.colour, 'size': 7,
               'symbol': 'x' if trace.style == 'crosses' else 'circle'}
     if trace.half_width is not None:

@@ -1,7 +1,8 @@
-"""Writes the figures of an identification as PNG files (matplotlib)."""
+"""Draws the figures of an identification as vector graphics (matplotlib)."""
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 from typing import Any
 
@@ -11,16 +12,17 @@ from robodyn_ros.identification import Result, Validation
 from robodyn_ros.report.figures import (
     Figure,
     Panel,
+    fitted_band,
     parameter_figure,
     spectrum_figure,
     torque_figure,
 )
 
-WIDTH, DOTS_PER_INCH = 11.0, 110  # inches, and dots on each of them
+WIDTH = 11.0  # inches
 
 
 def save_pictures(result: Result, validation: Validation, folder: str | Path) -> list[Path]:
-    """Write ``torque.png``, ``residual_spectrum.png`` and ``parameters.png``.
+    """Write ``torque.svg``, ``residual_spectrum.svg`` and ``parameters.svg``.
 
     Parameters
     ----------
@@ -36,15 +38,32 @@ def save_pictures(result: Result, validation: Validation, folder: str | Path) ->
     list of Path
         The files.
     """
-    figures = {'torque.png': torque_figure(validation),
-               'residual_spectrum.png': spectrum_figure(validation),
-               'parameters.png': parameter_figure(result)}
+    figures = {'torque.svg': torque_figure(validation),
+               'residual_spectrum.svg': spectrum_figure(validation, fitted_band(result)),
+               'parameters.svg': parameter_figure(result)}
     paths = [Path(folder) / name for name in figures]
     for path, figure in zip(paths, figures.values(), strict=True):
-        drawn = draw(figure)
-        drawn.savefig(path, dpi=DOTS_PER_INCH)
-        drawn.clear()
+        path.write_text(svg(figure), encoding='utf-8')
     return paths
+
+
+def svg(figure: Figure) -> str:
+    """Return a figure as the text of an SVG file, whose words can be searched and selected."""
+    import matplotlib
+
+    text = io.StringIO()
+    with matplotlib.rc_context({'svg.fonttype': 'none', 'font.family': 'sans-serif',
+                                'path.simplify_threshold': 0.3}):
+        drawn = draw(figure)
+        drawn.savefig(text, format='svg', metadata={'Date': None})
+        drawn.clear()
+    return text.getvalue()
+
+
+def svg_element(figure: Figure) -> str:
+    """Return the <svg> element of a figure, to stand in a page."""
+    text = svg(figure)
+    return text[text.index('<svg'):]
 
 
 def draw(figure: Figure) -> Any:
@@ -60,7 +79,9 @@ def draw(figure: Figure) -> Any:
             axis.spines[side].set_visible(False)
     if figure.x_range is not None:
         axes[-1].set_xlim(*figure.x_range)
-    axes[0].legend(loc='lower right', bbox_to_anchor=(1, 1), fontsize=8, ncols=3, frameon=False)
+    if len(axes[0].get_legend_handles_labels()[1]) > 1:
+        axes[0].legend(loc='lower right', bbox_to_anchor=(1, 1), fontsize=8, ncols=3,
+                       frameon=False)
     axes[-1].set_xlabel(figure.x_label)
     return drawing
 
@@ -75,6 +96,8 @@ def _draw_panel(axis: Any, panel: Panel) -> None:
             axis.set_xticks(range(len(trace.x)), trace.x)
         elif trace.style == 'line':
             axis.plot(trace.x, y, color=trace.colour, lw=0.9, label=trace.name)
+        elif trace.style == 'points':
+            axis.plot(trace.x, y, '.', color=trace.colour, ms=2, alpha=0.6, label=trace.name)
         else:
             axis.errorbar(trace.x, y, xerr=trace.half_width, color=trace.colour,
                           fmt='x' if trace.style == 'crosses' else 'o', ms=4, elinewidth=3,

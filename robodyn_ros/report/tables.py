@@ -1,0 +1,178 @@
+"""The tables of the report: numbers with units, and `at bound` for what a limit holds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from robodyn_ros.identification import Result, Validation
+from robodyn_ros.model import Model
+from robodyn_ros.spatial import Array, inertial_of
+
+AT_BOUND = 1e-6  # of the largest of its sort: what a bound holds is no smaller number than that
+AT_CONSISTENCY = 1e-3  # the same of a body's second moments of mass
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of text under headings.
+
+    Attributes
+    ----------
+    headings : tuple of str
+        With units.
+    rows : list of list of str
+        The first entry of each is its name.
+    """
+
+    headings: tuple[str, ...]
+    rows: list[list[str]]
+
+
+def number(value: float) -> str:
+    """Return a number as the report writes it."""
+    return f'{value:.4g}'
+
+
+def percent(fraction: float) -> str:
+    """Return a fraction as the report writes it."""
+    return f'{100 * fraction:.2f} %'
+
+
+def bounded(value: float, largest: float) -> str:
+    """Return a number that must not be negative; one that this bound holds is named so."""
+    return '0 (at bound)' if abs(value) <= AT_BOUND * largest else number(value)
+
+
+def error_table(result: Result, validation: Validation) -> Table:
+    """Errors of each joint, in the fit and in the validation."""
+    rows = [[joint, *map(percent, errors), *map(number, sizes), f'{watson:.2f}']
+            for joint, errors, sizes, watson in zip(
+                validation.joint_names,
+                zip(result.training_.relative_error, validation.relative_error,
+                    validation.relative_error_filtered, validation.nominal, strict=True),
+                zip(validation.rms, validation.largest, strict=True),
+                result.uncertainty_.durbin_watson, strict=True)]
+    return Table(('joint', 'fit, raw', 'validation, raw', 'validation, filtered',
+                  'description, raw', 'rms, N m or N', 'largest, N m or N', 'Durbin-Watson'), rows)
+
+
+def coverage_table(result: Result, validation: Validation) -> Table:
+    """Ranges of positions, velocities and torques against their limits, joint by joint."""
+    joints = result.linear.joints
+    lower, upper = result.evidence_.lower, result.evidence_.upper
+    q, qd = np.concatenate(validation.q), np.concatenate(validation.qd)
+    torque = np.abs(np.concatenate(validation.measured))
+    slides = dict(zip(result.model.body_joints, result.model.prismatic, strict=True))
+    rows = []
+    for k, joint in enumerate(joints.joint_names):
+        length, effort = ('m', 'N') if slides[joint] else ('rad', 'N m')
+        span, speed = joints.upper[k] - joints.lower[k], joints.velocity_limit[k]
+        reached = np.maximum(np.abs(lower[1, k]), np.abs(upper[1, k]))
+        rows.append([
+            f'{joint} ({length}, {effort})', _limits(joints.lower[k], joints.upper[k]),
+            _limits(lower[0, k], upper[0, k]), _part(upper[0, k] - lower[0, k], span),
+            _limits(q[:, k].min(), q[:, k].max()), _limit(speed), number(reached),
+            _part(reached, speed), number(np.abs(qd[:, k]).max()), _limit(joints.effort_limit[k]),
+            number(torque[:, k].max()),
+            _within(lower[0, k] >= joints.lower[k], upper[0, k] <= joints.upper[k],
+                    reached <= speed, torque[:, k].max() <= joints.effort_limit[k])])
+    return Table(('joint (units)', 'position limits', 'in the fit', 'of the range',
+                  'in the validation', 'velocity limit', 'largest in the fit', 'of the limit',
+                  'in the validation', 'effort limit', 'largest measured', 'limits kept'), rows)
+
+
+def _limits(low: float, high: float) -> str:
+    return f'{low:.3g} to {high:.3g}' if np.isfinite(high - low) else 'none'
+
+
+def _limit(value: float) -> str:
+    return number(value) if np.isfinite(value) else 'none'
+
+
+def _part(part: float, whole: float) -> str:
+    return f'{100 * part / whole:.0f} %' if np.isfinite(whole) and whole > 0 else '-'
+
+
+def _within(*kept: bool) -> str:
+    names = ('position', 'position', 'velocity', 'effort')
+    broken = dict.fromkeys(name for name, ok in zip(names, kept, strict=True) if not ok)
+    return f'no: {", ".join(broken)}' if broken else 'yes'
+
+
+def body_table(result: Result) -> Table:
+    """Masses, centres and moments of inertia of the description and of the identified model."""
+    rows = []
+    before, after = result.linear.model, result.model
+    for body, joint in enumerate(after.body_joints):
+        if not after.inertial_parameters[body, 6]:
+            continue
+        for name, model in (('description', before), ('identified', after)):
+            one = inertial_of(model.inertial_parameters[body])
+            moments = np.diag(one.inertia)
+            rows.append([joint if name == 'description' else '', name, number(one.mass),
+                         *map(number, one.com), *(bounded(x, moments.max()) for x in moments),
+                         'at bound' if _at_consistency(one.inertia) else ''])
+    return Table(('body moved by', 'model', 'mass, kg', 'x, m', 'y, m', 'z, m', 'Ixx, kg m²',
+                  'Iyy, kg m²', 'Izz, kg m²', 'physical consistency'), rows)
+
+
+def _at_consistency(inertia: Array) -> bool:
+    """Whether a body has hardly any extent along an axis: the bound of physical consistency."""
+    second = np.linalg.eigvalsh(np.trace(inertia) / 2 * np.eye(3) - inertia)
+    return bool(second[0] <= AT_CONSISTENCY * second[-1])
+
+
+def drive_table(result: Result) -> Table:
+    """Rotor inertia and friction of the description and of the identified model."""
+    def values(model: Model) -> Array:
+        friction = model.link_friction + model.motor_friction
+        return np.column_stack([model.armature, friction])
+
+    before, after = values(result.linear.model), values(result.model)
+    largest = np.maximum(np.abs(before).max(axis=0), np.abs(after).max(axis=0))
+    rows = []
+    for body, joint in enumerate(result.model.body_joints):
+        for name, one in (('description', before[body]), ('identified', after[body])):
+            numbers = [bounded(x, size) if name == 'identified' and size > 0 else number(x)
+                       for x, size in zip(one[:3], largest[:3], strict=True)]
+            rows.append([joint if name == 'description' else '', name, *numbers, number(one[3])])
+    return Table(('joint', 'model', 'rotor inertia, kg m² or kg',
+                  'viscous friction, N m s/rad or N s/m', 'Coulomb friction, N m or N',
+                  'offset, N m or N'), rows)
+
+
+def parameter_table(result: Result) -> Table:
+    """The base parameters with their intervals."""
+    u = result.uncertainty_
+    units = [unit_of(name) for name in result.base_.names]
+    rows = [[name, unit, *(number(x) for x in (
+        result.estimate_.values[k], u.deviation[k], *u.interval[k], result.nominal_[k])),
+        'yes' if name in result.significant_ else 'no',
+        'no' if u.interval[k, 0] <= 0 <= u.interval[k, 1] else 'yes']
+        for k, (name, unit) in enumerate(zip(result.base_.names, units, strict=True))]
+    return Table(('base parameter', 'unit', 'estimate', 'standard deviation', '95 % from', 'to',
+                  'description', 'significant', '95 % without 0'), rows)
+
+
+def unit_of(name: str) -> str:
+    """Return the unit of a parameter by its name, of turning joints (of sliding ones)."""
+    term = name.partition(':')[0]
+    if term.startswith(('I', 'J')):
+        return 'kg m²'
+    if term in ('mx', 'my', 'mz'):
+        return 'kg m'
+    if term == 'm':
+        return 'kg'
+    if term.startswith(('Fv', 'Fa')):
+        return 'N m s/rad'
+    return 'N m √(s/rad)' if term.startswith('Fr') else 'N m'
+
+
+def criteria_table(validation: Validation) -> Table:
+    """What the verdict asks for, what was found, and whether it is passed."""
+    return Table(('criterion', 'found', 'asked for', 'result'),
+                 [[one.name, one.value, one.limit, one.result] for one in validation.criteria])
+
+
