@@ -51,43 +51,20 @@ def _commands(parser: argparse.ArgumentParser,
 
 def parameters() -> str:
     """Return the page of all nodes' parameters, as the nodes declare them."""
-    import os
-
-    os.environ['ROS_AUTOMATIC_DISCOVERY_RANGE'] = 'OFF'
-    import rclpy
-    from rclpy.parameter import Parameter, parameter_value_to_python
-
-    from robodyn_ros.nodes.dynamics import DynamicsPublisher
-    from robodyn_ros.nodes.feedforward import Feedforward
-    from robodyn_ros.nodes.identification import Identification
-    from robodyn_ros.nodes.simulator import Simulator
+    from robodyn_ros.nodes.declarations import NODES, parameters_of
 
     lines = ['# Parameters of the nodes', '',
-             'Generated from the declarations in the nodes. "Changes" says whether a parameter '
-             'may be changed while the node runs.', '']
-    context = rclpy.Context()
-    rclpy.init(context=context)
-    try:
-        for make in (DynamicsPublisher, Feedforward, Identification, Simulator):
-            node = make(context=context,
-                        parameter_overrides=[Parameter('autostart', value=False)])
-            lines += [f'## {node.get_name()}', '',
-                      '| parameter | default | range | changes | meaning |',
-                      '|---|---|---|---|---|']
-            names = sorted(name for name in node._parameters if not name.startswith((
-                'qos_overrides', 'start_type_description', 'use_sim_time')))
-            for name, descriptor in zip(names, node.describe_parameters(names), strict=True):
-                value = parameter_value_to_python(node.get_parameter(name).get_parameter_value())
-                value = True if name == 'autostart' else value
-                limits = [*descriptor.floating_point_range, *descriptor.integer_range]
-                range_ = f'{limits[0].from_value:g} to {limits[0].to_value:g}' if limits else ''
-                lines.append(f'| `{name}` | `{value!r}` | {range_} | '
-                             f'{"no" if descriptor.read_only else "yes"} | '
-                             + descriptor.description.replace('|', '\\|') + ' |')
-            lines.append('')
-            node.destroy_node()
-    finally:
-        rclpy.shutdown(context=context)
+             'Generated from the declarations in the nodes, as the files in `config/` are. '
+             '"Changes" says whether a parameter may be changed while the node runs.', '']
+    for node in NODES:
+        lines += [f'## {node}', '', '| parameter | default | range | changes | meaning |',
+                  '|---|---|---|---|---|']
+        for name, one in sorted(parameters_of(node).items()):
+            limits = '' if one.range is None else '{:g} to {:g}'.format(*one.range)
+            lines.append(f'| `{name}` | `{one.default!r}` | {limits} | '
+                         f'{"no" if one.read_only else "yes"} | '
+                         + one.description.replace('|', '\\|') + ' |')
+        lines.append('')
     return '\n'.join(lines)
 
 

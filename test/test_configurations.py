@@ -67,6 +67,16 @@ def test_the_parameters_are_those_of_the_nodes(path):
             assert type(declared[name].default) is type(value), name
 
 
+def test_the_files_are_written_from_the_declarations():
+    """After a change of a parameter: tools/write_config.py."""
+    from robodyn_ros.nodes.declarations import NODES
+
+    tool = runpy.run_path(str(ROOT / 'tools/write_config.py'))
+    for node in NODES:
+        path = ROOT / f'config/{tool["FILES"].get(node, node)}.yaml'
+        assert path.read_text() == tool['config_of'](node), path
+
+
 @pytest.mark.parametrize('path', EXAMPLES, ids=lambda path: path.stem)
 def test_examples_start_the_controllers_with_their_parameters(path):
     pytest.importorskip('launch_ros', reason=MISSING)

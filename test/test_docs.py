@@ -1,14 +1,18 @@
 """The pages of the documentation: their examples run as they stand, and the site builds."""
 
+import ast
 import contextlib
 import io
 import re
 import shlex
 import subprocess
 import sys
+from dataclasses import asdict, fields
 from pathlib import Path
 
 import pytest
+
+import robodyn_ros as rd
 
 ROOT = Path(__file__).parent.parent
 BLOCK = re.compile(r'^```(\w+)\n(.*?)^```', re.DOTALL | re.MULTILINE)
@@ -80,6 +84,79 @@ def test_the_site_builds_without_a_warning(tmp_path):
     assert done.returncode == 0, done.stderr
     page = tmp_path / 'site/reference/generated/command_line.html'
     assert 'robodyn identify' in page.read_text()
+
+
+def warning_kinds():
+    """Every kind with which the nodes and the controller warn, read from their code."""
+    calls = {'warn', '_warn', 'drop', '_drop_beyond', 'StateError', 'ReferenceRefused'}
+    found = {'errors', 'superseded', 'reference_dropped',
+             *(f'implausible_{what}' for what in ('position', 'jump', 'velocity'))}
+    for path in [*(ROOT / 'robodyn_ros/nodes').glob('*.py'),
+                 *(ROOT / 'robodyn_ros/control').glob('*.py')]:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and getattr(
+                    node.func, 'attr', getattr(node.func, 'id', '')) in calls:
+                found |= {one.value for one in node.args if isinstance(one, ast.Constant)
+                          and re.fullmatch('[a-z]+(_[a-z]+)*', str(one.value))}
+    return found
+
+
+def rows(page, heading):
+    """The names in the first column of the table after a heading."""
+    text = page.read_text(encoding='utf-8').partition(heading)[2]
+    return re.findall(r'^\| `(\w+)` \|', re.split(r'^##? ', text, maxsplit=1, flags=re.M)[0], re.M)
+
+
+def test_troubleshooting_has_every_warning_and_every_error():
+    from robodyn_ros import errors
+    from robodyn_ros.control.player import ReferenceRefused
+
+    page = ROOT / 'docs/howto/troubleshooting.md'
+    kinds, classes = rows(page, '## Warnings of the nodes'), rows(page, '## Errors')
+    assert kinds == sorted(warning_kinds())
+    ours = {name for name, one in vars(errors).items() if isinstance(one, type)
+            and issubclass(one, errors.RobodynError)} | {ReferenceRefused.__name__}
+    assert set(classes) == ours and len(classes) == len(ours)
+
+
+def test_the_page_of_files_has_every_key():
+    from robodyn_ros.description import motor_yaml
+    from robodyn_ros.dynamics import loops
+    from robodyn_ros.simulation import truth
+
+    page = ROOT / 'docs/reference/files.md'
+    text = page.read_text(encoding='utf-8')
+    formats = [field.name for field in fields(rd.LogFormat)]
+    for heading, keys in (('## Motors', (*motor_yaml._KEYS, *motor_yaml._JOINT_KEYS)),
+                          ('## Closed loops', (*loops.KEYS, *loops.CUT_KEYS)),
+                          ('## Format of logs', formats)):
+        assert set(rows(page, heading)) == set(keys), heading
+    for key in (*motor_yaml._FRICTION_KEYS, *truth._LINK_KEYS, *truth._JOINT_KEYS):
+        assert f'`{key}`' in text, key
+
+
+def test_the_page_of_the_verdict_has_every_threshold_with_its_default():
+    text = (ROOT / 'docs/explanation/verdict.md').read_text(encoding='utf-8')
+    stated = dict(re.findall(r'^\| `(\w+)` \| ([\d.e]+) \|', text, re.M))
+    assert {name: float(value) for name, value in stated.items()} == asdict(rd.Thresholds())
+
+
+def test_sources_can_be_found():
+    """Each line has a DOI, whose text is that of its link, or an ISBN with a right check digit."""
+    text = (ROOT / 'docs/explanation/sources.md').read_text(encoding='utf-8')
+    lines = [line for line in text.splitlines() if line.startswith('| ') and
+             not line.startswith('| method')]
+    assert len(lines) > 20
+    for line in lines:
+        doi = re.search(r'\[(10\.\d{4,}/[^\]]+)\]\(https://doi\.org/(\S+)\) \|$', line)
+        isbn = re.search(r'ISBN ([\d-]+)', line)
+        assert doi or isbn, line
+        if doi:
+            assert doi[1] == doi[2]
+        else:
+            digits = [int(one) for one in isbn[1] if one.isdigit()]
+            assert len(digits) == 13
+            assert sum(digits[::2]) % 10 == -3 * sum(digits[1::2]) % 10, line
 
 
 def test_the_readme_is_short():

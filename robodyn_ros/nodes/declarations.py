@@ -35,12 +35,15 @@ class Declaration:
         What it means, with its unit.
     range : tuple of float, optional
         Least and largest value.
+    read_only : bool
+        Whether it can be given at the start alone.
     """
 
     name: str
     default: Any
     description: str
     range: tuple[float, float] | None
+    read_only: bool = False
 
     def value_of(self, text: str) -> Any:
         """Return the value that a text gives.
@@ -90,7 +93,8 @@ class _Recorder:
         limits = [*descriptor.floating_point_range, *descriptor.integer_range]
         self.declarations[name] = Declaration(
             name, default, descriptor.description,
-            (limits[0].from_value, limits[0].to_value) if limits else None)
+            (limits[0].from_value, limits[0].to_value) if limits else None,
+            bool(descriptor.read_only))
 
     def get_parameter(self, name: str) -> Any:
         return SimpleNamespace(value=self.declarations[name].default)
