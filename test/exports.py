@@ -72,6 +72,9 @@ def cases():
         'prismatic, any axes': Case(rd.load_model(random_robot(5))),
         'friction with a width': Case(rd.load_model(random_robot(8, joints=4)),
                                       options={'friction_width': 0.05}),
+        'friction curves': Case(rd.load_model(planar_2r(), motors={'joints': {
+            'j1': {'friction_curve': {'coulomb': 1.0, 'stribeck': 0.5, 'stribeck_velocity': 0.2}},
+            'j2': {'friction_curve': {'viscous': 0.3, 'load': 0.1}}}})),
         'sliding joints': Case(rd.load_model(own['scara']), (*DEFAULT_TERMS, 'pose:base')),
         'payload': Case(rd.load_model(own['scara']).with_payload(
             'flange', 3.0, (0.1, 0, 0.05), np.diag([0.01, 0.02, 0.02]))),

@@ -394,3 +394,28 @@ def test_a_clock_of_stamps_that_stood_still_or_runs_slowly_makes_no_state_old():
     # it runs at half the pace of the clock
     answered = arrive(bench, 3 + np.arange(0, 1, 0.001), 12 + 2 * np.arange(0, 1, 0.001))
     assert answered.mean() > 0.9
+
+
+@pytest.mark.parametrize('mode', ['feedforward', 'feedforward_pd'])
+def test_friction_keeps_its_direction_while_the_reference_rests(mode):
+    """It chattered with the round-off of a resting reference, or vanished at velocity zero."""
+    sticky = rd.Dynamics(rd.load_model(planar_2r(), gravity=(0, -9.81, 0), motors={'joints': {
+        'j1': {'link_friction': {'coulomb': 2.0}}}}))
+    bench = Bench(mode=mode)
+    bench.controller.use(law(sticky, mode=mode), 0.0)
+    times = np.array([0.0, 0.5, 1.0, 1.25, 1.5, 2.0])
+    q, qd = np.tile(Q, (6, 1)), np.zeros((6, 2))
+    q[1, 0], qd[1, 0] = Q[0] + 0.05, 0.2  # joint 1 moves up, then rests with some round-off
+    q[2:, 0], qd[2:, 0] = Q[0] + 0.1, [1e-12, -1e-12, 1e-12, 0.0]
+    reference = Reference(times, q, qd, np.zeros((6, 2)))
+    bench.state() if mode != 'feedforward' else bench.tick()
+    bench.play(reference, int(bench.now * 1e9))
+    torques = []
+    for _ in range(190):
+        answer = bench.state(reference.sample(bench.now)[0]) if mode != 'feedforward' \
+            else bench.tick()
+        torques.append(answer.torque[0])
+    resting = np.array(torques[130:])
+    expected = rd.Dynamics(sticky.model.without_friction()).gravity(q[-1])[0] + 2.0
+    np.testing.assert_allclose(resting, expected, atol=1.1)  # the state may lag by a cycle
+    assert np.ptp(resting) < 0.5

@@ -29,22 +29,26 @@ def fit(name):
 def test_tx40_held_out_and_in_sample():
     result, held_out = fit('tx40')
     # the reference's errors are on filtered samples that are not slow: 7.31 % at best
-    assert rd.validate(result, held_out).total_filtered < 0.0731
+    assert rd.validate(result, held_out).total_filtered < 0.053
     model, log = tx40()
     whole = rd.identify(model, log, slow=TX40_SLOW, guard=0.0)
     assert whole.training_.total_filtered < 0.0526  # the reference's in-sample figure
-    assert result.base_.count in (60, 67)  # 60 of the reference, and its friction beyond Coulomb
+    # 60 of the reference, and the terms of friction that joined
+    assert result.base_.count == 60 + len(result.friction_choice_.steps)
 
 
 def test_ur10_held_out_from_its_bag():
     result, held_out = fit('ur10')
     validation = rd.validate(result, held_out)
-    assert validation.total < 0.081 and validation.verdict == 'good'  # the published model: 8.10 %
+    # the published model: 8.10 %; without friction by load: 6.7 %
+    assert validation.total < 0.036 and validation.verdict == 'good'
+    terms = result.linear.friction.terms
+    assert 'Ft' in terms[1, 'l']  # the shoulder's gear rubs by the load that it carries
 
 
 def test_kr300_trained_on_a_and_b_held_out_c():
     result, held_out = fit('kr300')
-    assert rd.validate(result, held_out).total < 0.15  # plain weighted least squares: 20.3 %
+    assert rd.validate(result, held_out).total < 0.147  # plain weighted least squares: 20.3 %
 
 
 @pytest.mark.parametrize('name', ['tx40', 'ur10', 'kr300'])
@@ -53,7 +57,7 @@ def test_physically_consistent_and_nearly_as_good(name):
     free = rd.validate(result, held_out)
     physical = rd.validate(result, held_out, consistent=True)
     assert physical.total < free.total + 0.003
-    assert physical.total_filtered < free.total_filtered + 0.003
+    assert physical.total_filtered < free.total_filtered + 0.004
     bodies = result.model.inertial_parameters
     assert consistent_bodies(bodies[bodies[:, 6] > 0]).all()
 
@@ -130,6 +134,7 @@ def test_tiago_is_said_to_excite_badly():
     said = ' '.join(result.notes)
     assert 'excites the robot poorly' in said and 'can hardly be distinguished' in said
     validation = rd.validate(result, log.part(2 / 3, 1))
+    assert validation.total < 0.0166
     assert validation.verdict == 'doubtful' and 'arm_7_joint' in ' '.join(validation.reasons)
 
 
@@ -148,7 +153,8 @@ def test_the_command(tmp_path, capsys):
     import yaml
 
     content = yaml.safe_load((out / 'parameters.yaml').read_text())
-    assert content['validation']['total'] < 0.081
+    assert content['validation']['total'] < 0.04
+    assert content['friction']['terms']['shoulder_lift_joint']['l']['Ft']['value'] > 0.02
     assert len(content['provenance']['logs'][0]['sha256']) == 64
     for folder, words in ((tmp_path / 'new', 'does not exist'), (out, 'it exists already')):
         assert main(['identify', str(out / 'none.db3'), '--urdf',

@@ -15,6 +15,7 @@ from robodyn_ros.control.reference_checks import (
     check_torque,
     efforts,
 )
+from robodyn_ros.control.resting_direction import RestingDirection
 from robodyn_ros.control.tuning import Tolerances, Tuning, tolerances_of, tuning_of
 from robodyn_ros.dynamics import RobotDynamics
 from robodyn_ros.errors import RobodynError
@@ -123,9 +124,11 @@ class Player:
     def __init__(self, warn: Callable[[str, str], None]):
         self._warn = warn
         self.playing: Playing | None = None
+        self._direction = RestingDirection()
 
     def drop(self, why: str, kind: str = 'reference_dropped') -> None:
         """Stop playing the current reference, if there is one."""
+        self._direction.forget()
         if self.playing is not None:
             self.playing = None
             self._warn(kind, f'the reference is dropped: {why}')
@@ -211,7 +214,10 @@ class Player:
         """Return q, qd and qdd of the reference at a time (ns), None if none is played then."""
         time = self._time(law, now)
         playing = self.playing
-        return None if time is None or playing is None else playing.reference.sample(time)
+        if time is None or playing is None:
+            return None
+        q, qd, qdd = playing.reference.sample(time)
+        return q, self._direction(qd, law.dynamics.friction_width), qdd
 
     def sample_measured(self, law: Law, now: int, q: Array, new: bool) -> Any:
         """Return the reference at a time, or None, and compare it with the measured positions.
@@ -246,7 +252,7 @@ class Player:
         sample = reference.derivatives(time) if flexible else reference.sample(time)
         if new and not self._follows(law, time, q, sample[0]):
             return None
-        return sample
+        return sample[0], self._direction(sample[1], law.dynamics.friction_width), *sample[2:]
 
     def _time(self, law: Law, now: int) -> float | None:
         """Return the time since the start of the reference (s), None before and after it."""

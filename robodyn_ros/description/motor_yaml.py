@@ -14,8 +14,10 @@ import numpy as np
 
 from robodyn_ros.description.motors import set_motor_value
 from robodyn_ros.description.robot import (
+    CURVE,
     Finding,
     Friction,
+    FrictionCurve,
     GearMatrix,
     Joint,
     Motor,
@@ -27,8 +29,8 @@ from robodyn_ros.spatial import Array
 
 _KEYS = ('joints', 'gear_matrix')
 _JOINT_KEYS = ('gear_ratio', 'rotor_inertia', 'armature', 'spin_axis', 'carrier', 'rotor_mass',
-               'rotor_position', 'rotor_in_link', 'motor_friction', 'link_friction', 'drive_gain',
-               'stiffness', 'stiffness_damping')
+               'rotor_position', 'rotor_in_link', 'motor_friction', 'link_friction',
+               'friction_curve', 'drive_gain', 'stiffness', 'stiffness_damping')
 _INERTIAS = ('gear_ratio', 'armature', 'rotor_inertia')
 _FRICTION_KEYS = ('viscous', 'coulomb', 'offset')
 _SHORTEST_AXIS = 1e-8  # the direction of a shorter vector is round-off
@@ -87,7 +89,18 @@ def _with_joint(description: RobotDescription, joint: Joint, entry: Section,
         friction = _friction(entry.section('link_friction', _FRICTION_KEYS))
         description = replace(description, link_friction={**description.link_friction,
                                                           joint.name: friction})
+    if 'friction_curve' in entry:
+        curve = _curve(entry.section('friction_curve', CURVE))
+        description = replace(description, friction_curve={**description.friction_curve,
+                                                           joint.name: curve})
     return description
+
+
+def _curve(entry: Section) -> FrictionCurve:
+    return FrictionCurve(**{
+        key: entry.number(key, above=0) if key == 'stribeck_velocity' else
+        entry.number(key, least=0) if key in ('viscous', 'coulomb', 'load') else
+        entry.number(key) for key in entry})
 
 
 def _motor(motor: Motor, joint: Joint, entry: Section, links: list[str]) -> Motor:

@@ -6,7 +6,7 @@ a `Model` from it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 
 import numpy as np
 
@@ -104,6 +104,36 @@ class Friction:
     viscous: float = 0.0
     coulomb: float = 0.0
     offset: float = 0.0
+
+
+@dataclass(frozen=True)
+class FrictionCurve:
+    """Friction of one joint in full; it stands in for the link's plain `Friction`.
+
+    Attributes
+    ----------
+    viscous, coulomb, offset : float
+        As in `Friction`.
+    asymmetric : float
+        Viscous friction that has the same sign in both directions, times the speed's size.
+    stribeck : float
+        What dry friction has besides at standstill; it decays with the speed.
+    stribeck_velocity : float
+        Speed over which it decays to 37 %, rad/s or m/s.
+    load : float
+        Friction over the torque that the gear transmits.
+    """
+
+    viscous: float = 0.0
+    coulomb: float = 0.0
+    offset: float = 0.0
+    asymmetric: float = 0.0
+    stribeck: float = 0.0
+    stribeck_velocity: float = 1.0
+    load: float = 0.0
+
+
+CURVE = tuple(entry.name for entry in fields(FrictionCurve))
 
 
 @dataclass(frozen=True)
@@ -209,6 +239,7 @@ class RobotDescription:
     joints: tuple[Joint, ...]
     motors: dict[str, Motor] = field(default_factory=dict)
     link_friction: dict[str, Friction] = field(default_factory=dict)
+    friction_curve: dict[str, FrictionCurve] = field(default_factory=dict)
     gear_matrix: GearMatrix | None = None
     findings: tuple[Finding, ...] = ()
     urdf: str | bytes = field(default='', repr=False)

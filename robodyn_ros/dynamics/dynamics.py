@@ -14,7 +14,7 @@ from robodyn_ros.dynamics.loops import Cut
 from robodyn_ros.dynamics.operational_space import OperationalSpace, operational_space
 from robodyn_ros.dynamics.parameter_functions import ParameterFunctions
 from robodyn_ros.dynamics.quantities import Energy, FullMotion, Terms
-from robodyn_ros.errors import UnknownNameError
+from robodyn_ros.errors import ShapeError, UnknownNameError
 from robodyn_ros.kernels.kernel import check_array
 from robodyn_ros.model import Model
 from robodyn_ros.spatial import Array
@@ -171,9 +171,20 @@ class Dynamics(LinkFunctions, ParameterFunctions):
                  near: ArrayLike | None = None) -> Array:
         """Friction of links and motors, shape of qd, N m or N (Kolyubin 5.7-5.8).
 
-        It does not depend on the pose q, unlike the friction of `ClosedLoopDynamics`.
+        Where gears rub in proportion to the torque that they transmit, the pose q is needed: the
+        load is that of gravity and velocity, without acceleration.
+
+        Raises
+        ------
+        ShapeError
+            If the pose is needed and missing.
         """
-        return self._friction(qd)
+        if not self.model.friction_follows_load:
+            return self._friction(qd)
+        if q is None:
+            raise ShapeError('q', 'missing', f'shape ({self.n},) or (N, {self.n}): friction of '
+                             'this robot depends on the load of its gears')
+        return self._friction(q, qd)
 
     def terms(self, q: ArrayLike, qd: ArrayLike, *, near: ArrayLike | None = None) -> Terms:
         """M, C qd, g and friction, computed by one kernel."""

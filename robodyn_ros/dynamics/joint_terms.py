@@ -7,28 +7,77 @@ from typing import Any
 import numpy as np
 
 from robodyn_ros.dynamics.tree import sparse_dot
-from robodyn_ros.kernels import smooth_sign
+from robodyn_ros.kernels import sign, smooth_sign
 from robodyn_ros.model import Model
 
+_HALVINGS = 6  # of the exponential's argument
 
-def friction_torque(model: Model, qd: Any, width: float) -> Any:
+
+def stribeck_decay(x: Any) -> Any:
+    """Return ``(1 + x / 64)^-64``, which differs from exp(-x) by less than 0.005 for x >= 0.
+
+    The identification and the compiled equations use the same function, so that the difference
+    from the exponential of the Stribeck curve does not matter.
+    """
+    value = 1.0 / (1.0 + x / 2**_HALVINGS)
+    for _ in range(_HALVINGS):
+        value = value * value
+    return value
+
+
+def friction_torque(model: Model, qd: Any, width: float, loads: Any = None) -> Any:
     """Link- and motor-side friction at the coordinates, shape (n,) (Kolyubin 5.7-5.8).
 
-    ``Fv s + Fc sign(s) + off`` for the velocity s of each joint, and of each motor at its joint.
+    ``Fv s + Fc d + off`` for the velocity s and the direction d of each joint, and of each motor
+    at the joint. Where the model has a friction curve, that one stands in for the link's side:
+    ``Fv s + Fc d + off + Fa |s| + Fs d exp(-|s| / v) + Ft d |load|``.
+
+    Parameters
+    ----------
+    model : Model
+        The robot.
+    qd : ndarray, shape (n,)
+        Velocities; floats or symbols.
+    width : float
+        Of the smooth sign, rad/s or m/s.
+    loads : ndarray, shape (n,), optional
+        Torques that the gears transmit to the links; without them, ``Ft`` has no effect.
     """
     total: list[Any] = [0.0] * model.n
-    for rows, parameters in ((model.row, model.link_friction),
-                             (model.motor_row, model.motor_friction)):
-        for row, (viscous, coulomb, offset) in zip(rows, parameters, strict=True):
-            if not (viscous or coulomb or offset):
+
+    def add(row: Any, torque: Any) -> None:
+        for k in np.flatnonzero(row):
+            total[k] = total[k] + row[k] * torque
+
+    curved = ~np.isnan(model.friction_curve[:, 0])
+    for i in np.flatnonzero(curved):
+        load = None if loads is None else loads[np.flatnonzero(model.row[i])[0]]
+        add(model.row[i], _curve(model.friction_curve[i], sparse_dot(model.row[i], qd), width,
+                                 load))
+    for rows, parameters, plain in ((model.row, model.link_friction, ~curved),
+                                    (model.motor_row, model.motor_friction,
+                                     np.ones_like(curved))):
+        for row, (viscous, coulomb, offset), counts in zip(rows, parameters, plain, strict=True):
+            if not counts or not (viscous or coulomb or offset):
                 continue
             speed = sparse_dot(row, qd)
             torque = viscous * speed + offset
             if coulomb:
                 torque = torque + coulomb * smooth_sign(speed, width)
-            for k in np.flatnonzero(row):
-                total[k] = total[k] + row[k] * torque
+            add(row, torque)
     return np.array(total)
+
+
+def _curve(curve: Any, speed: Any, width: float, load: Any) -> Any:
+    """Friction of one joint by its curve, see `CURVE`."""
+    viscous, coulomb, offset, asymmetric, stribeck, velocity, by_load = map(float, curve)
+    direction, size = smooth_sign(speed, width), speed * sign(speed)
+    dry: Any = coulomb
+    if stribeck:
+        dry = dry + stribeck * stribeck_decay(size / velocity)
+    if by_load and load is not None:
+        dry = dry + by_load * (load * sign(load))
+    return viscous * speed + offset + asymmetric * size + dry * direction
 
 
 def armature_torque(model: Model, qdd: Any) -> Any:

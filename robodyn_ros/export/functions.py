@@ -93,6 +93,8 @@ def exported_functions(dynamics: RobotDynamics, terms: Sequence[str], *,
         A term or a link that does not exist.
     """
     maker = _Loops if dynamics.cuts else _Tree
+    if parametric:  # the parameters hold plain friction
+        dynamics = dynamics.with_model(dynamics.model.with_plain_friction())
     functions = maker(dynamics, parametric)
     return [*functions.always(), *(functions.function(term) for term in dict.fromkeys(terms))]
 
@@ -138,7 +140,12 @@ class _Tree:
         else:
             spec = catalogue.spec(term)
         return Function(term, MEANINGS[term], tuple(zip(spec.arguments, spec.sizes, strict=True)),
-                        spec.shape, spec.function, getattr(self.tree, term))
+                        spec.shape, spec.function, self.of_tree(term, len(spec.arguments)))
+
+    def of_tree(self, term: str, arguments: int) -> Callable[..., Any]:
+        """The method of a term; friction under load takes the pose first, as all exports do."""
+        method = getattr(self.tree, term)
+        return (lambda q, qd: method(qd, q)) if term == 'friction' and arguments == 2 else method
 
     def traced(self, term: str, catalogue: Catalogue) -> Callable[..., Any]:
         """The function of a term to trace, of another catalogue of the same robot."""

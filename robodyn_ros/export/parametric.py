@@ -26,7 +26,9 @@ class _SymbolicModel:
     spin_axis: Any
     link_friction: Any
     motor_friction: Any
+    friction_curve: Any
     armature: Any
+    friction_follows_load: bool
     link_frame: Callable[[str], LinkFrame]
 
 
@@ -61,5 +63,6 @@ def with_symbols(catalogue: Catalogue, parameters: Any) -> Catalogue:
     result.tree = result.light = replace(tree, inertial_parameters=rigid)
     result.model = _SymbolicModel(  # type: ignore[assignment]
         model.n, model.joint_names, model.row, model.motor_row, model.spin_axis,
-        chi[:, 10:13], chi[:, 14:], chi[:, 13], model.link_frame)
+        chi[:, 10:13], chi[:, 14:], np.full_like(model.friction_curve, np.nan), chi[:, 13],
+        False, model.link_frame)
     return result

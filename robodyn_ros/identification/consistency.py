@@ -26,7 +26,7 @@ PRIORS = (1.0, 1e-2, 1e-4, 1e-6)  # at 1, one standard deviation of the prior is
 LOSS = 0.0005  # relative increase of the cross-validation error accepted for a stronger prior
 SMALLEST_RADIUS = 0.01  # m, smallest radius of gyration of a nominal body
 SMALLEST_MASS = 0.05  # smallest mass of a nominal body, relative to the median mass
-NONNEGATIVE = ('Ia', 'Fvl', 'Fcl', 'Fvm', 'Fcm')
+NONNEGATIVE = ('Ia', 'Fvl', 'Fcl', 'Fvm', 'Fcm', 'Ftl', 'Ftm')
 _ROOT2 = np.sqrt(2.0)
 _TRIANGLE = [(i, j) for j in range(4) for i in range(j + 1)]  # columns of the upper triangle
 

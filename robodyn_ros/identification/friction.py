@@ -2,18 +2,54 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from robodyn_ros.dynamics.joint_terms import stribeck_decay
 from robodyn_ros.errors import UnknownNameError
 from robodyn_ros.model.kinds import FRICTION_TERMS
 from robodyn_ros.spatial import Array
 
-STRIBECK_SPEED = 0.1  # Stribeck velocity, as a fraction of each joint's fast speed
+STRIBECK_SPEED = 0.1  # default of the Stribeck velocity, of each joint's fast speed
 REST = 0.05  # s, shortest time for which a joint is slow if it is at rest
-_SIGN_TERMS = ('Fc', 'Fs', 'Fr')  # terms that change their sign with the direction
+_SIGN_TERMS = ('Fc', 'Fs', 'Fr', 'Ft')  # terms that change their sign with the direction
+
+
+class Source(NamedTuple):
+    """A place where friction acts; its speed is ``row @ qd``.
+
+    Attributes
+    ----------
+    body : int
+        Index in ``model.body_joints``.
+    side : str
+        ``l`` (link) or ``m`` (motor).
+    row : ndarray, shape (n,)
+        The joints' part in the speed.
+    """
+
+    body: int
+    side: str
+    row: Array
+
+    @property
+    def key(self) -> tuple[int, str]:
+        """Body and side, which name the source."""
+        return self.body, self.side
+
+    def load(self, loads: Array) -> Array:
+        """Return the size of the torque that the gear transmits, shape (N,).
+
+        Parameters
+        ----------
+        loads : ndarray, shape (N, n)
+            Torque that moves the links at each joint, N m or N.
+        """
+        joint = int(np.flatnonzero(self.row)[0])
+        return np.abs(loads[:, joint])
 
 
 @dataclass(frozen=True)
@@ -31,24 +67,46 @@ class FrictionShape:
         ``none``; ``coulomb``: viscous, Coulomb and offset (an asymmetric Coulomb friction is the
         last two together); ``asymmetric``: the viscous friction differs by direction,
         ``Fa |s|``; ``stribeck``: ``Fs d exp(-|s| / v)`` with the direction d; ``root``:
-        ``Fr d sqrt|s|``; ``rich``: all of them.
+        ``Fr d sqrt|s|``; ``load``: ``Ft d |tau|`` with the torque tau that the gear transmits to
+        the link; ``rich``: all of the speed's terms; ``chosen``: `terms` says what joints have.
     width : float
         Width of the change of direction, as a fraction of each joint's fast speed.
     speed : ndarray, shape (n,)
         A fast speed of each joint, rad/s or m/s, to which width and Stribeck velocity refer.
     floor : ndarray, shape (n,)
         Speeds that the noise of the velocity may reach at rest, rad/s or m/s. Empty: zero.
+    terms : mapping of (int, str) to tuple of str
+        With the model ``chosen``: the terms beyond Coulomb friction of each source, by body and
+        side.
+    stribeck : mapping of (int, str) to float
+        Stribeck velocities of sources, as fractions of the fast speed; the default is 0.1.
+    load : ndarray, shape (17 b,)
+        Standard parameters of the links, by which the transmitted torque is computed. Empty:
+        there is no friction in proportion to it.
     """
 
     model: str = 'coulomb'
     width: float = 0.0
     speed: Array = field(default_factory=lambda: np.ones(0))
     floor: Array = field(default_factory=lambda: np.zeros(0))
+    terms: Mapping[tuple[int, str], tuple[str, ...]] = field(default_factory=dict)
+    stribeck: Mapping[tuple[int, str], float] = field(default_factory=dict)
+    load: Array = field(default_factory=lambda: np.zeros(0))
 
     def __post_init__(self) -> None:
         """Check the name of the friction model."""
         if self.model not in FRICTION_TERMS:
             raise UnknownNameError('friction model', self.model, FRICTION_TERMS)
+
+    def terms_of(self, body: int, side: str) -> tuple[str, ...]:
+        """Return the terms of a source beyond viscous and Coulomb friction and the offset."""
+        if self.model != 'chosen':
+            return FRICTION_TERMS[self.model]
+        return self.terms.get((body, side), ())
+
+    def stribeck_velocity(self, source: Source) -> float:
+        """Return the Stribeck velocity of a source, rad/s or m/s."""
+        return self.stribeck.get(source.key, STRIBECK_SPEED) * self.fast(source.row)
 
     def fast(self, row: Array) -> float:
         """Return the fast speed of ``row @ qd``, rad/s or m/s."""
@@ -92,17 +150,20 @@ class FrictionShape:
                 direction[first:end] = direction[max(first - 1, 0)]
         return direction
 
-    def values(self, term: str, speed: Array, row: Array, direction: Array) -> Array:
+    def values(self, term: str, source: Source, speed: Array, direction: Array,
+               load: Array | float = 0.0) -> Array:
         """Return a friction term for a parameter of one, shape (N,).
 
         Parameters
         ----------
         term : str
             Name of the parameter, for example ``Fcl`` or ``Fs``.
+        source : Source
+            Where it acts.
         speed, direction : ndarray, shape (N,)
             Speeds (rad/s or m/s) and the direction of friction.
-        row : ndarray, shape (n,)
-            The joints' part in the speed.
+        load : ndarray, shape (N,)
+            Size of the transmitted torque, N m or N.
         """
         kind = term.rstrip('lm')
         if kind == 'Fv':
@@ -114,17 +175,21 @@ class FrictionShape:
         if kind == 'Fc':
             return direction
         if kind == 'Fs':
-            return direction * np.exp(-np.abs(speed) / (STRIBECK_SPEED * self.fast(row)))
+            return direction * stribeck_decay(
+                np.abs(speed) / self.stribeck_velocity(source))
+        if kind == 'Ft':
+            return np.asarray(direction * load)
         return direction * np.sqrt(np.abs(speed))  # Fr
 
-    def slope(self, term: str, speed: Array, row: Array) -> Array:
+    def slope(self, term: str, source: Source, speed: Array) -> Array:
         """Return the derivative of a term by the speed; at a jump, it is taken as zero."""
+        row = source.row
         jumps = not self.width and term[:2] in _SIGN_TERMS
         step: Any = 1e-6 * self.fast(row)
         if jumps:
             step = np.minimum(step, 0.5 * np.abs(speed))
             step = np.where(step > 0, step, 1.0)
-        high, low = (self.values(term, s, row, self.direction(s, row))
+        high, low = (self.values(term, source, s, self.direction(s, row))
                      for s in (speed + step, speed - step))
         return np.asarray((high - low) / (2 * step) * (speed != 0 if jumps else 1.0))
 

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from scipy.optimize import lsq_linear
 
-from robodyn_ros.identification.friction import is_friction
+from robodyn_ros.description.robot import CURVE
+from robodyn_ros.identification.friction import Source
 from robodyn_ros.identification.linear_model import STANDARD, LinearModel
 from robodyn_ros.identification.observations import Observations
 from robodyn_ros.model import Model
 from robodyn_ros.spatial import Array
 
 SPEED_STEP = 7  # every seventh sample suffices to fit a curve of two or three parameters
+PLACES = {'Fv': 'viscous', 'Fc': 'coulomb', 'of': 'offset', 'Fa': 'asymmetric', 'Fs': 'stribeck',
+          'Ft': 'load'}  # of the terms in a friction curve
 
 
 def identified_model(linear: LinearModel, theta: Array, observations: Observations) -> Model:
     """Return the robot with identified parameters.
 
-    A `Model` has viscous friction, Coulomb friction and offsets. Further friction terms are
-    approximated by these over the speeds of the log.
+    Friction with terms beyond viscous and Coulomb friction and an offset becomes the joint's
+    friction curve. The plain friction of such a joint approximates it at the speeds and loads of
+    the log, for all that knows plain friction alone.
 
     Parameters
     ----------
@@ -36,29 +42,64 @@ def identified_model(linear: LinearModel, theta: Array, observations: Observatio
     for k, column in enumerate(linear.columns):
         if column.standard >= 0:
             chi[column.standard] = theta[k]
-    speeds = np.concatenate([linear.whole.velocities(s.q[::SPEED_STEP], s.qd[::SPEED_STEP])
-                             for s in observations.segments])
-    for place, value in _approximated_friction(linear, theta, speeds).items():
-        chi[place] = value
-    return linear.model.with_standard_parameters(chi)
+    curve = linear.model.friction_curve.copy()
+    curve[list(linear.bodies)] = np.nan
+    rich = [source for source in linear.gears.sources
+            if any(linear.columns[k].standard < 0 for k in _of_source(linear, source))]
+    if rich:
+        speeds, loads = _states(linear, observations)
+        for source in rich:
+            for standard, value in _approximated(linear, theta, source, speeds, loads).items():
+                chi[standard] = value
+            terms = [linear.columns[k].term[:2] for k in _of_source(linear, source)]
+            if source.side == 'l' and set(terms) <= set(PLACES):
+                curve[source.body] = _curve(linear, theta, source)
+    model = linear.model.with_standard_parameters(chi)
+    return replace(model, friction_curve=curve)
 
 
-def _approximated_friction(linear: LinearModel, theta: Array, speeds: Array) -> dict[int, float]:
-    """Return standard friction parameters that approximate the richer model, by their index."""
+def _of_source(linear: LinearModel, source: Source) -> list[int]:
+    """Return the columns of one source of friction."""
+    first = linear.friction_columns()[0]
+    place = [s.key for s in linear.gears.sources].index(source.key)
+    return [first + k for k, term in enumerate(linear.gears.terms) if term.source == place]
+
+
+def _curve(linear: LinearModel, theta: Array, source: Source) -> list[float]:
+    values = dict.fromkeys(CURVE, 0.0)
+    values['stribeck_velocity'] = linear.friction.stribeck_velocity(source)
+    for k in _of_source(linear, source):
+        values[PLACES[linear.columns[k].term[:2]]] = float(theta[k])
+    return [values[name] for name in CURVE]
+
+
+def _states(linear: LinearModel, observations: Observations) -> tuple[Array, Array | None]:
+    """Return velocities of all joints, and the torques that gears transmit, at some samples."""
+    segments = observations.segments
+    speeds = [linear.whole.velocities(s.q[::SPEED_STEP], s.qd[::SPEED_STEP]) for s in segments]
+    if not linear.follows_load:
+        return np.concatenate(speeds), None
+    loads = []
+    for s in segments:
+        few = slice(None, None, SPEED_STEP)
+        found = linear.loads(linear.regressor(s.q[few], s.qd[few], s.qdd[few]),
+                             None if s.extra is None else s.extra[few])
+        assert found is not None
+        loads.append(found)
+    return np.concatenate(speeds), np.concatenate(loads)
+
+
+def _approximated(linear: LinearModel, theta: Array, source: Source, speeds: Array,
+                  loads: Array | None) -> dict[int, float]:
+    """Return plain friction parameters that approximate the richer ones, by their index."""
     shape = linear.friction
-    found: dict[int, float] = {}
-    for body, side, row in linear.friction_sources:
-        speed = speeds @ row
-        direction = shape.direction(speed, row)
-        columns = [(k, c) for k, c in enumerate(linear.columns)
-                   if c.body == body and is_friction(c.term) and c.term.endswith(side)]
-        standard = [(k, c) for k, c in columns if c.standard >= 0]
-        if len(standard) == len(columns):
-            continue  # the friction model has no further terms
-        curve = sum((theta[k] * shape.values(c.term, speed, row, direction)
-                     for k, c in columns), np.zeros(len(speed)))
-        w = np.column_stack([shape.values(c.term, speed, row, direction) for _, c in standard])
-        lowest = [-np.inf if c.term.startswith('off') else 0.0 for _, c in standard]
-        values = lsq_linear(w, curve, (lowest, np.inf)).x
-        found |= {c.standard: float(v) for (_, c), v in zip(standard, values, strict=True)}
-    return found
+    speed = speeds @ source.row
+    direction = shape.direction(speed, source.row)
+    load = 0.0 if loads is None or np.count_nonzero(source.row) > 1 else source.load(loads)
+    columns = {k: shape.values(linear.columns[k].term, source, speed, direction, load)
+               for k in _of_source(linear, source)}
+    torque = sum((theta[k] * values for k, values in columns.items()), np.zeros(len(speed)))
+    plain = [k for k in columns if linear.columns[k].standard >= 0]
+    lowest = [-np.inf if linear.columns[k].term.startswith('off') else 0.0 for k in plain]
+    found = lsq_linear(np.column_stack([columns[k] for k in plain]), torque, (lowest, np.inf)).x
+    return {linear.columns[k].standard: float(v) for k, v in zip(plain, found, strict=True)}

@@ -16,11 +16,8 @@ from robodyn_ros.identification.base_parameters import BaseParameters, base_para
 from robodyn_ros.identification.choices import (
     DECIMATED_PER_BAND,
     DECIMATIONS,
-    WIDTHS,
     FilterChoice,
-    FrictionChoice,
     choose_filters,
-    choose_friction,
     first_shape,
 )
 from robodyn_ros.identification.consistency import consistent_estimate, inconsistent_bodies
@@ -32,6 +29,12 @@ from robodyn_ros.identification.estimation import (
     least_squares,
 )
 from robodyn_ros.identification.friction import FrictionShape
+from robodyn_ros.identification.friction_choice import (
+    WIDTHS,
+    FrictionChoice,
+    choose_friction,
+    with_load,
+)
 from robodyn_ros.identification.identified_model import identified_model
 from robodyn_ros.identification.linear_model import LinearModel
 from robodyn_ros.identification.log import Log, logs_of
@@ -309,11 +312,12 @@ def _friction(dynamics: RobotDynamics, segments: list[Segment], shape: FrictionS
               filtering: Filtering, settings: Settings, options: dict[str, Any],
               notes: list[str]) -> FrictionChoice:
     width = settings.friction_width
-    if settings.friction != 'auto' or settings.kind == 'rigid':
-        model = 'coulomb' if settings.friction == 'auto' else settings.friction
-        return FrictionChoice(replace(shape, model=model, width=width or 0.0), {})
     linear = LinearModel(dynamics, settings.kind, friction=shape, joints=settings.joints)
     observations = Observations(linear, segments, decimation=filtering.decimation, **options)
+    if settings.friction != 'auto' or settings.kind == 'rigid':
+        model = 'coulomb' if settings.friction == 'auto' else settings.friction
+        shape = replace(shape, model=model, width=width or 0.0)
+        return FrictionChoice(with_load(observations, shape) if model == 'load' else shape, {})
     widest = DECIMATED_PER_BAND * DECIMATIONS[-1] * filtering.band
     choice = choose_friction(observations, shape, widest,
                              widths=WIDTHS if width is None else (width,))

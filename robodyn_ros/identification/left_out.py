@@ -21,7 +21,7 @@ from robodyn_ros.identification.observations import Observations
 from robodyn_ros.numerics import safe_divide
 from robodyn_ros.spatial import Array
 
-FOLDS = 6  # contiguous parts of the data
+FOLDS = 20  # contiguous parts of the data: without one, the others still excite what all excite
 LEAST_BLOCKS = 4  # smallest number of blocks in a fold
 SWEEPS = 3  # iterations for the weights of the rows
 RIDGE = 1e-9  # regularisation relative to each column's square; unexcited parameters stay zero
@@ -80,6 +80,53 @@ class Folds:
         return np.asarray(safe_divide(errors, self.size / len(fitted), at_zero=np.inf))
 
 
+    def additions(self, columns: list[int], candidates: list[int]) -> tuple[Array, Array]:
+        """Return the errors of some columns, and those with each candidate added to them.
+
+        Parameters
+        ----------
+        columns : list of int
+            Columns of W that are fitted on the other folds.
+        candidates : list of int
+            Columns of which each is added alone.
+
+        Returns
+        -------
+        tuple of ndarray
+            Squared relative errors of the raw torque of each fold: shapes (F,) and (F, C).
+        """
+        b, places = len(columns), np.array([*columns, *candidates, self.fitted.shape[-1] - 1])
+        fitted = self.fitted[:, :, places[:, None], places]
+        inner = [*range(b), -1]
+        sigma = _sigma(fitted.sum(axis=0)[:, inner][:, :, inner], self.counts.sum(axis=0))
+        weighted = np.tensordot(fitted, 1 / sigma**2, (1, 0))
+        whole = weighted.sum(axis=0)
+        raw = self.raw[:, places[:, None], places]
+        before, after = np.zeros(len(raw)), np.zeros((len(raw), len(candidates)))
+        for out in range(len(raw)):
+            gram = whole - weighted[out]
+            solved = _solve_scaled(gram[:b, :b], gram[:b, b:])  # of the candidates, then theta
+            rest = gram[b:, b:] - gram[b:, :b] @ solved
+            gain = safe_divide(rest[:-1, -1], np.diag(rest)[:-1])
+            gain = np.where(np.diag(rest)[:-1] > RIDGE * np.diag(gram)[b:-1], gain, 0.0)
+            theta = np.concatenate([solved[:, -1], np.zeros(len(candidates)), [-1.0]])
+            change = np.vstack([-solved[:, :-1], np.eye(len(candidates)),
+                                np.zeros((1, len(candidates)))])
+            felt = raw[out] @ change
+            before[out] = theta @ raw[out] @ theta
+            after[out] = before[out] + 2 * gain * (theta @ felt) \
+                + gain**2 * np.einsum('ij,ij->j', change, felt)
+        size = self.size / len(raw)
+        return (np.asarray(safe_divide(before, size, at_zero=np.inf)),
+                np.asarray(safe_divide(after, size, at_zero=np.inf)))
+
+    def estimate(self, columns: list[int]) -> Array:
+        """Return weighted least squares of some columns on all folds, shape (columns,)."""
+        places = np.array([*columns, self.fitted.shape[-1] - 1])
+        whole = self.fitted[:, :, places[:, None], places].sum(axis=0)
+        return np.asarray(_solved(whole, _sigma(whole, self.counts.sum(axis=0)))[:-1])
+
+
 class Coarse:
     """The equations of some segments at a reduced rate.
 
@@ -119,10 +166,13 @@ class Coarse:
         """Return the friction columns of another linear model for every segment."""
         found = []
         for k in range(len(self._parts)):
+            segment = self.observations.segments[k]
             q, qd = self._states(k)
-            rate = self.observations.segments[k].rate / self._strides[k]
-            found.append(linear.friction_regressor(q, qd, linear.directions(q, qd, rate))[
-                :, :, linear.friction_columns()])
+            rate = segment.rate / self._strides[k]
+            extra = None if segment.extra is None else segment.extra[self._places(k)]
+            found.append(linear.friction_regressor(
+                q, qd, linear.directions(q, qd, rate), linear.loads(self.matrices[k], extra))[
+                    :, :, linear.friction_columns()])
         return found
 
     def folds(self, matrices: list[Array], cutoff: float, raw: Raw | None = None) -> Folds:
@@ -233,12 +283,16 @@ def _sigma(grams: Array, count: Array) -> Array:
 
 def _solved(grams: Array, sigma: Array) -> Any:
     """Return weighted least squares of Gram matrices, with -1 for the torque appended."""
-    b = grams.shape[-1] - 1
     whole = np.tensordot(1 / sigma**2, grams, 1)
-    scale = np.sqrt(np.diag(whole)[:b])
+    return np.append(_solve_scaled(whole[:-1, :-1], whole[:-1, -1]), -1.0)
+
+
+def _solve_scaled(matrix: Array, right: Array) -> Array:
+    """Solve normal equations with columns of equal length."""
+    scale = np.sqrt(np.diag(matrix))
     scale = np.where(scale > 0, scale, 1.0)
-    matrix = whole[:b, :b] / np.outer(scale, scale)
-    matrix[np.diag_indices(b)] += RIDGE
-    factor = scipy.linalg.cho_factor(matrix, overwrite_a=True, check_finite=False)
-    theta = scipy.linalg.cho_solve(factor, whole[:b, b] / scale, check_finite=False) / scale
-    return np.append(theta, -1.0)
+    scaled = matrix / np.outer(scale, scale)
+    scaled[np.diag_indices(len(scale))] += RIDGE
+    factor = scipy.linalg.cho_factor(scaled, overwrite_a=True, check_finite=False)
+    down = scale if right.ndim == 1 else scale[:, None]
+    return np.asarray(scipy.linalg.cho_solve(factor, right / down, check_finite=False) / down)

@@ -6,7 +6,7 @@ Those of friction are added here, because the friction model is chosen from the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,8 +14,9 @@ import numpy as np
 from robodyn_ros.dynamics import FullMotion, RobotDynamics
 from robodyn_ros.errors import IdentificationError, UnknownNameError
 from robodyn_ros.identification.friction import FrictionShape, is_friction
+from robodyn_ros.identification.gear_friction import LOAD_KINDS, GearFriction
 from robodyn_ros.model import LINK_FRICTION, MOTOR_FRICTION, PARAMETER_NAMES, RIGID, ROTOR
-from robodyn_ros.model.kinds import FRICTION_TERMS, ROTOR_KINDS, kind_of
+from robodyn_ros.model.kinds import ROTOR_KINDS, kind_of
 from robodyn_ros.spatial import Array
 
 STANDARD = len(PARAMETER_NAMES)
@@ -87,7 +88,7 @@ class LinearModel:
         self.bodies = self._bodies(joints)
         self._sides = 2 if kind == 'links_and_drives' else 1
         self.rows = self._sides * self.joints.n
-        self.friction_sources = self._sources()
+        self.gears = GearFriction(self.model, kind, self.friction, self.bodies)
         self.columns = tuple(self._make_columns())
         self._compiled = [c.standard for c in self.columns if c.standard >= 0
                           and c.standard % STANDARD not in (*LINK_FRICTION, *MOTOR_FRICTION)]
@@ -108,23 +109,6 @@ class LinearModel:
                 raise UnknownNameError('joint', name, names)
         return tuple(i for i, name in enumerate(names) if name in joints)
 
-    def _sources(self) -> list[tuple[int, str, Array]]:
-        """Return (body, side, row) of each source of friction; its speed is ``row @ qd``.
-
-        The side is ``l`` (link) or ``m`` (motor).
-        """
-        if self.kind == 'rigid' or self.friction.model == 'none':
-            return []
-        found = []
-        for body in self.bodies:
-            own, motor = self.model.row[body], self.model.motor_row[body]
-            coupled = not np.array_equal(own, motor)
-            if self.kind != 'drives':
-                found.append((body, 'l', own))
-            if self.kind in ('links_and_drives', 'drives') or (self.kind == 'lumped' and coupled):
-                found.append((body, 'm', motor))
-        return found
-
     def _make_columns(self) -> Iterable[Column]:
         joints = self.model.body_joints
         rotors = self.kind in ROTOR_KINDS
@@ -133,23 +117,14 @@ class LinearModel:
             for parameter in [*standard, ROTOR] if rotors else standard:
                 term = PARAMETER_NAMES[parameter]
                 yield Column(f'{term}:{joints[body]}', STANDARD * body + parameter, term, body)
-        for body, side, _ in self.friction_sources:
-            yield from self._friction_columns(body, side)
+        for friction in self.gears.terms:
+            body = self.gears.sources[friction.source].body
+            yield Column(f'{friction.name}:{joints[body]}', friction.standard, friction.name,
+                         body)
         if self.payload is not None:
             for parameter in RIGID:
                 term = PARAMETER_NAMES[parameter]
                 yield Column(f'{term}:payload', -1, term, -1)
-
-    def _friction_columns(self, body: int, side: str) -> Iterable[Column]:
-        joint = self.model.body_joints[body]
-        places = LINK_FRICTION if side == 'l' else MOTOR_FRICTION
-        # in a coupled joint, a second offset could not be distinguished from the first
-        coupled = side == 'm' and self.kind == 'lumped'
-        for parameter in places[:2] if coupled else places:
-            term = PARAMETER_NAMES[parameter]
-            yield Column(f'{term}:{joint}', STANDARD * body + parameter, term, body)
-        for term in FRICTION_TERMS[self.friction.model]:
-            yield Column(f'{term}{side}:{joint}', -1, term + side, body)
 
     def _payload_columns(self, link: str) -> list[int]:
         frame = self.model.link_frame(link)
@@ -159,7 +134,8 @@ class LinearModel:
         return [STANDARD * frame.body + parameter for parameter in RIGID]
 
     def regressor(self, q: Array, qd: Array, qdd: Array, *, loaded: bool = False,
-                  directions: Array | None = None, motion: FullMotion | None = None) -> Array:
+                  directions: Array | None = None, motion: FullMotion | None = None,
+                  extra: Array | None = None) -> Array:
         """Return W at a batch of states, shape (N, rows, p).
 
         Parameters
@@ -173,9 +149,11 @@ class LinearModel:
             the velocities alone.
         motion : FullMotion, optional
             The motion of all joints, if it is known already; for robots with closed loops.
+        extra : ndarray, shape (N, n), optional
+            Known torques that the gears transmit besides those of the links, see `Log`.
         """
         if self.loops is None:
-            return self._of_tree(q, qd, qdd, loaded, directions)
+            return self._of_tree(q, qd, qdd, loaded, directions, extra)
         if motion is None:
             motion = self.loops.motion(q, qd)
         return self._reduce(motion, self._of_tree(motion.q, motion.qd, motion.qdd(qdd), loaded,
@@ -193,8 +171,7 @@ class LinearModel:
         """
         if self.loops is not None:
             qd = self.loops.velocities(q, qd)
-        return np.array([self.friction.directions(qd @ row, row, rate)
-                         for _, _, row in self.friction_sources]).reshape(-1, len(qd)).T
+        return self.gears.directions(qd, rate)
 
     def _reduce(self, motion: FullMotion, columns: Array) -> Array:
         """Project the columns of all joints' torques onto the independent joints."""
@@ -203,7 +180,7 @@ class LinearModel:
             len(columns), self.rows, -1)
 
     def _of_tree(self, q: Array, qd: Array, qdd: Array, loaded: bool,
-                 directions: Array | None = None) -> Array:
+                 directions: Array | None = None, extra: Array | None = None) -> Array:
         n, size = self.model.n, len(q)
         rows = self._sides * n
         result = np.zeros((size, rows, len(self.columns)))
@@ -214,7 +191,7 @@ class LinearModel:
             if rows > n:  # motor torques include those of the links, joint torques no rotors
                 result[:, links, :len(self._compiled)] = block
                 result[:, links, self._rotors] = 0.0
-        self._add_friction(result, qd, directions)
+        self._add_friction(result, qd, directions, self.loads(result, extra))
         if self._load and loaded:
             body = self.dynamics.regressor(q, qd, qdd, self._load)
             result[:, links, -10:] = body
@@ -256,62 +233,64 @@ class LinearModel:
                 inner += links
             pulled = self.dynamics.regressor_pullback(q, qd, qdd, inner, self._compiled)
             gradients += np.moveaxis(pulled, 1, 0)
-        place = {column.name: k for k, column in enumerate(self.columns)}
-        for body, side, row in self.friction_sources:
-            speed = qd @ row
-            total = np.zeros(len(q))
-            for column in self._friction_columns(body, side):
-                position = place[column.name]
-                felt = g[:, drives, position] @ row
-                if self.rows > n:
-                    felt = (felt if side == 'm' else felt + g[:, :n, position] @ row)
-                total += felt * self.friction.slope(column.term, speed, row)
-            gradients[1] += total[:, None] * row
+        gradients[1] += self.gears.pullback(qd, g[:, :, self.friction_columns()])
         return gradients[0], gradients[1], gradients[2]
 
     def friction_columns(self) -> list[int]:
         """Return the columns of friction."""
         return [k for k, column in enumerate(self.columns) if is_friction(column.term)]
 
-    def friction_regressor(self, q: Array, qd: Array, directions: Array) -> Array:
-        """Return the friction columns, with zeros in all others; shape (N, rows, p)."""
-        motion = None if self.loops is None else self.loops.motion(q, qd)
-        result = np.zeros((len(qd), self._sides * self.model.n, len(self.columns)))
-        self._add_friction(result, qd if motion is None else motion.qd, directions)
-        return result if motion is None else self._reduce(motion, result)
+    @property
+    def follows_load(self) -> bool:
+        """Whether some friction is in proportion to the torque that a gear transmits."""
+        return any(column.term[:2] == 'Ft' for column in self.columns)
 
-    def friction_terms(self, qd: Array, directions: Array,
-                       ) -> list[tuple[int, list[tuple[int, float]], Array]]:
-        """Return (column, its rows with their factors, values) of each term of friction.
+    @property
+    def can_follow_load(self) -> bool:
+        """Whether the transmitted torques are known: of a whole tree, from the links alone."""
+        return self.loops is None and self.kind in LOAD_KINDS \
+            and len(self.bodies) == len(self.model.body_joints)
+
+    def loads(self, w: Array, extra: Array | None = None,
+              parameters: Array | None = None) -> Array | None:
+        """Return the torques that gears transmit, shape (N, n); None where they do not matter.
 
         Parameters
         ----------
-        qd : ndarray, shape (N, n)
-            Velocities of all joints of the tree, rad/s or m/s.
-        directions : ndarray, shape (N, sources)
-            See `directions`.
+        w : ndarray, shape (N, rows, p)
+            Regressor; its columns of the links suffice.
+        extra : ndarray, shape (N, n), optional
+            Known torques besides those of the links.
+        parameters : ndarray, shape (17 b,), optional
+            Standard parameters of the links; default: those of the friction model.
         """
-        place = {column.name: k for k, column in enumerate(self.columns)}
-        n, found = self.model.n, []
-        for source, (body, side, row) in enumerate(self.friction_sources):
-            speed = qd @ row
-            felt = []
-            for joint in np.flatnonzero(row):
-                if side == 'l':
-                    felt.append((int(joint), float(row[joint])))
-                if self._sides > 1 or (side == 'm'):
-                    felt.append((int(joint) + (self._sides - 1) * n, float(row[joint])))
-            for column in self._friction_columns(body, side):
-                found.append((place[column.name], felt, self.friction.values(
-                    column.term, speed, row, directions[:, source])))
-        return found
+        chosen = self.friction.load if parameters is None else parameters
+        if parameters is None and not (self.follows_load and len(chosen)):
+            return None
+        rigid = [k for k in range(len(self._compiled)) if self.columns[k].term != 'Ia']
+        found = w[:, :self.model.n, rigid] @ chosen[[self._compiled[k] for k in rigid]]
+        return np.asarray(found if extra is None else found + extra)
 
-    def _add_friction(self, result: Array, qd: Array, directions: Array | None) -> None:
+    def friction_regressor(self, q: Array, qd: Array, directions: Array,
+                           loads: Array | None = None) -> Array:
+        """Return the friction columns, with zeros in all others; shape (N, rows, p)."""
+        motion = None if self.loops is None else self.loops.motion(q, qd)
+        result = np.zeros((len(qd), self._sides * self.model.n, len(self.columns)))
+        self._add_friction(result, qd if motion is None else motion.qd, directions, loads)
+        return result if motion is None else self._reduce(motion, result)
+
+    def friction_terms(self, qd: Array, directions: Array, loads: Array | None = None,
+                       ) -> Iterator[tuple[int, list[tuple[int, float]], Array]]:
+        """Yield (column, its rows with their factors, values), see `GearFriction.values`."""
+        first = self.friction_columns()[0] if self.gears.terms else 0
+        for index, felt, values in self.gears.values(qd, directions, loads):
+            yield first + index, felt, values
+
+    def _add_friction(self, result: Array, qd: Array, directions: Array | None,
+                      loads: Array | None) -> None:
         if directions is None:
-            directions = np.array([self.friction.direction(qd @ row, row)
-                                   for _, _, row in self.friction_sources]
-                                  ).reshape(-1, len(qd)).T
-        for column, felt, values in self.friction_terms(qd, directions):
+            directions = self.gears.directions(qd)
+        for column, felt, values in self.friction_terms(qd, directions, loads):
             for row, factor in felt:
                 result[:, row, column] = factor * values
 

@@ -184,14 +184,19 @@ class Observations:
                   ) -> Array:
         """Return the decimated regressor; friction, which jumps, is filtered at the full rate."""
         coarse = slice(part.start, part.stop, one.stride)
-        w = one(self.linear.regressor(segment.q[coarse], segment.qd[coarse], segment.qdd[coarse],
-                                      loaded=segment.loaded, directions=directions[::one.stride]),
-                one.stride)
-        columns = self.linear.friction_columns()
+        few = self.linear.regressor(segment.q[coarse], segment.qd[coarse], segment.qdd[coarse],
+                                    loaded=segment.loaded, directions=directions[::one.stride],
+                                    extra=self._extra(segment, coarse))
+        w, columns = one(few, one.stride), self.linear.friction_columns()
         if one.stride == 1 or not columns:
             return w
+        loads = self.linear.loads(few, self._extra(segment, coarse))
+        if loads is not None:  # they are smooth
+            at = np.arange(part.start, part.stop)
+            loads = np.column_stack([np.interp(at, at[::one.stride], x) for x in loads.T])
         if self.linear.loops is None:
-            for column, felt, values in self.linear.friction_terms(segment.qd[part], directions):
+            for column, felt, values in self.linear.friction_terms(segment.qd[part], directions,
+                                                                   loads):
                 filtered = one(values)
                 for row, factor in felt:
                     w[:, row, column] = factor * filtered
@@ -199,6 +204,10 @@ class Observations:
         w[:, :, columns] = one(self.linear.friction_regressor(
             segment.q[part], segment.qd[part], directions)[:, :, columns])
         return w
+
+    @staticmethod
+    def _extra(segment: Segment, part: slice) -> Array | None:
+        return None if segment.extra is None else segment.extra[part]
 
     def far_from_slow(self, k: int, reach: float | None = None) -> NDArray[np.bool_]:
         """Return where each joint of segment k is fast within the whole guard, shape (M, n).
@@ -228,7 +237,8 @@ class Observations:
         return np.concatenate([
             self.linear.regressor(segment.q[a:a + STATES], segment.qd[a:a + STATES],
                                   segment.qdd[a:a + STATES], loaded=segment.loaded,
-                                  directions=directions[a:a + STATES]) @ theta
+                                  directions=directions[a:a + STATES],
+                                  extra=self._extra(segment, slice(a, a + STATES))) @ theta
             for a in range(0, len(segment.t), STATES)])
 
 

@@ -11,8 +11,9 @@ from numpy.typing import ArrayLike
 
 from robodyn_ros.errors import ShapeError, UnknownNameError
 from robodyn_ros.identification.base_parameters import BaseParameters
-from robodyn_ros.identification.choices import FilterChoice, FrictionChoice
+from robodyn_ros.identification.choices import FilterChoice
 from robodyn_ros.identification.estimation import Estimate
+from robodyn_ros.identification.friction_choice import FrictionChoice
 from robodyn_ros.identification.linear_model import LinearModel
 from robodyn_ros.identification.observations import Observations
 from robodyn_ros.identification.plausibility import implausible

@@ -13,6 +13,7 @@ from lxml import etree
 
 from robodyn_ros._version import __version__
 from robodyn_ros.description.repair import inertial_element
+from robodyn_ros.description.robot import CURVE
 from robodyn_ros.description.urdf import parse_urdf
 from robodyn_ros.description.xml import parse_xml
 from robodyn_ros.errors import IdentificationError, check_type
@@ -107,7 +108,7 @@ def urdf_of(model: Model, text: str | bytes) -> str:
 
 def motors_of(model: Model) -> dict[str, Any]:
     """Return the motor data of a model: friction, offset and armature of every joint."""
-    joints = {}
+    joints: dict[str, Any] = {}
     for body, joint in enumerate(model.body_joints):
         link, motor = model.link_friction[body], model.motor_friction[body]
         total = link + motor
@@ -115,6 +116,9 @@ def motors_of(model: Model) -> dict[str, Any]:
             'link_friction': {'viscous': float(total[0]), 'coulomb': float(total[1]),
                               'offset': float(total[2])},
             'armature': float(model.armature[body])}
+        if not np.isnan(model.friction_curve[body, 0]):
+            joints[joint]['friction_curve'] = dict(zip(
+                CURVE, model.friction_curve[body].tolist(), strict=True))
     return {'joints': joints}
 
 
@@ -131,6 +135,9 @@ def parameters_of(result: Result, validation: Validation | None = None) -> dict[
             'notes': list(result.notes)},
         'friction': {'model': result.linear.friction.model,
                      'width': result.linear.friction.width,
+                     'terms': _friction_terms(result),
+                     'joined': [{'term': words, 'error_left_out': error}
+                                for words, error in result.friction_choice_.steps],
                      'speed': result.linear.friction.speed.tolist(),
                      'noise': result.linear.friction.floor.tolist()},  # of the velocity at rest
         'filters': {name: float(value) if np.isfinite(value) else None
@@ -163,6 +170,22 @@ def parameters_of(result: Result, validation: Validation | None = None) -> dict[
                                            strict=True)),
                 'rms': dict(zip(one.joint_names, one.rms.tolist(), strict=True))}
     return content
+
+
+def _friction_terms(result: Result) -> dict[str, dict[str, dict[str, Any]]]:
+    """Return the terms beyond plain friction: by joint, side (``l`` or ``m``) and term."""
+    linear, found = result.linear, dict[str, dict[str, dict[str, Any]]]()
+    first = linear.friction_columns()[0] if linear.gears.terms else 0
+    for k, term in enumerate(linear.gears.terms):
+        if term.standard >= 0:
+            continue
+        source = linear.gears.sources[term.source]
+        entry: dict[str, Any] = {'value': float(result.consistent_[first + k])}
+        if term.name[:2] == 'Fs':
+            entry['velocity'] = linear.friction.stribeck_velocity(source)  # rad/s or m/s
+        joint = found.setdefault(linear.model.body_joints[source.body], {})
+        joint.setdefault(source.side, {})[term.name[:2]] = entry
+    return found
 
 
 def save_parameters(result: Result, path: str | Path, validation: Validation | None = None,

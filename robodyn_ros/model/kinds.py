@@ -25,8 +25,9 @@ ROTOR_KINDS = ('lumped', 'links_and_drives', 'drives')
 # The parameters of each friction model besides viscous friction, Coulomb friction and offset.
 FRICTION_TERMS: dict[str, tuple[str, ...]] = {
     'none': (), 'coulomb': (), 'asymmetric': ('Fa',), 'stribeck': ('Fs',), 'root': ('Fr',),
-    'rich': ('Fa', 'Fs', 'Fr')}
-FRICTION_NAMES = ('auto', *FRICTION_TERMS)  # auto: chosen by the error on data left out of the fit
+    'load': ('Ft',), 'rich': ('Fa', 'Fs', 'Fr'), 'chosen': ()}  # chosen: joint by joint
+# auto: chosen by the error on data left out of the fit
+FRICTION_NAMES = ('auto', *(name for name in FRICTION_TERMS if name != 'chosen'))
 METHODS = ('weighted', 'ordinary', 'huber')
 
 

@@ -135,7 +135,11 @@ class Model:
     base_inertial_parameters : ndarray, shape (10,)
         The inertial parameters of the root body.
     link_friction, motor_friction : ndarray, shape (b, 3)
-        Viscous friction, Coulomb friction and offset; motor friction is reflected to the joint.
+        Viscous, Coulomb and offset; the motor's reflected to the joint.
+    friction_curve : ndarray, shape (b, 7)
+        Friction of the links' side in full: viscous, Coulomb, offset, asymmetric viscous,
+        Stribeck, Stribeck velocity, and the fraction of the transmitted torque; it stands in for
+        ``link_friction``, which then approximates it. nan: there is none.
     armature : ndarray, shape (b,)
         Ia, rotor inertia reflected to the joint, k_r^2 I_m.
     gear_ratio, drive_gain : ndarray, shape (b,)
@@ -174,6 +178,7 @@ class Model:
     base_inertial_parameters: Array
     link_friction: Array
     motor_friction: Array
+    friction_curve: Array
     armature: Array
     gear_ratio: Array
     drive_gain: Array
@@ -265,7 +270,17 @@ class Model:
     def without_friction(self) -> Model:
         """Return the same robot without link- and motor-side friction."""
         return replace(self, link_friction=np.zeros_like(self.link_friction),
-                       motor_friction=np.zeros_like(self.motor_friction))
+                       motor_friction=np.zeros_like(self.motor_friction),
+                       friction_curve=np.full_like(self.friction_curve, np.nan))
+
+    def with_plain_friction(self) -> Model:
+        """Return the same robot with viscous and Coulomb friction and offsets alone."""
+        return replace(self, friction_curve=np.full_like(self.friction_curve, np.nan))
+
+    @property
+    def friction_follows_load(self) -> bool:
+        """Whether some gear rubs in proportion to the torque that it transmits."""
+        return bool((np.nan_to_num(self.friction_curve[:, 6]) != 0).any())
 
     def without_motors(self) -> Model:
         """Return the same robot without rotor inertia (armature and rotors; friction stays)."""

@@ -6,7 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from robodyn_ros.description.robot import Friction, Joint, Motor, RobotDescription
+from robodyn_ros.description.robot import (
+    CURVE,
+    Friction,
+    Joint,
+    Motor,
+    RobotDescription,
+)
 from robodyn_ros.errors import DescriptionError
 from robodyn_ros.model.bodies import Bodies, clean
 from robodyn_ros.model.model import LinkFrame
@@ -34,6 +40,7 @@ def motor_arrays(description: RobotDescription, tree: Bodies,
     bodies, rows = tree.bodies, tree.rows()
     count = len(bodies)
     link_friction, motor_friction = np.zeros((count, 3)), np.zeros((count, 3))
+    curve = np.full((count, len(CURVE)), np.nan)
     armature, gear_ratio = np.zeros(count), np.ones(count)
     drive_gain, spin_axis = np.full(count, np.nan), np.full((count, 3), np.nan)
     stiffness, stiffness_damping = np.full(count, np.inf), np.zeros(count)
@@ -44,6 +51,8 @@ def motor_arrays(description: RobotDescription, tree: Bodies,
         friction = description.link_friction.get(
             joint.name, Friction(joint.damping, joint.friction))
         link_friction[i] = friction.viscous, friction.coulomb, friction.offset
+        if joint.name in description.friction_curve:
+            curve[i] = [getattr(description.friction_curve[joint.name], name) for name in CURVE]
         motor = description.motors.get(joint.name)
         gear_ratio[i] = ratio = _ratio(description, joint, motor or Motor())
         if motor is None:
@@ -71,6 +80,7 @@ def motor_arrays(description: RobotDescription, tree: Bodies,
         if rotor_model != 'armature':
             spin_axis[i] = clean(frame.rotation @ axis)
     return {'link_friction': link_friction, 'motor_friction': motor_friction,
+            'friction_curve': curve,
             'stiffness': stiffness, 'stiffness_damping': stiffness_damping,
             'armature': armature, 'gear_ratio': gear_ratio, 'drive_gain': drive_gain,
             'motor_row': rows if motor_row is None else motor_row, 'spin_axis': spin_axis,

@@ -1,0 +1,245 @@
+"""Chooses the friction of each joint by the error of the raw torque on data left out of the fit.
+
+Plain friction (viscous, Coulomb and an offset) is what every joint has. The width over which its
+direction changes is chosen first. Then further terms join one by one, each for one joint, while
+the raw torque on data left out of the fit says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from robodyn_ros.identification.base_parameters import base_parameters
+from robodyn_ros.identification.friction import STRIBECK_SPEED, FrictionShape, is_friction
+from robodyn_ros.identification.left_out import Coarse, Folds
+from robodyn_ros.identification.linear_model import LinearModel
+from robodyn_ros.identification.observations import Observations
+from robodyn_ros.identification.signals import HIGHEST
+from robodyn_ros.spatial import Array
+
+WIDTHS = (0.0, 0.01, 0.03, 0.1)  # of a joint's fast speed
+VELOCITIES = (0.02, 0.05, STRIBECK_SPEED, 0.2, 0.5)  # Stribeck velocities, of the fast speed
+NEGLIGIBLE = 1e-4  # of the torque, by which a term must lower the error at least
+CERTAIN = 1.0  # standard errors over the folds by which a term must lower the error at least
+PLAIN = ('coulomb', 'asymmetric', 'stribeck', 'root')  # models for all joints, to compare with
+REFINEMENTS = 2  # of the transmitted torques, which depend on the parameters of the links
+NAMES = {'Fs': 'Stribeck friction', 'Ft': 'friction in proportion to the transmitted torque'}
+
+Key = tuple[int, str]
+
+
+class Candidate(NamedTuple):
+    """A term that may join: its source, its name and, of ``Fs``, its Stribeck velocity."""
+
+    key: Key
+    term: str
+    velocity: float = STRIBECK_SPEED
+
+
+@dataclass(frozen=True)
+class FrictionChoice:
+    """The friction model that was chosen, and those that were tried.
+
+    Attributes
+    ----------
+    shape : FrictionShape
+        The choice.
+    errors : dict
+        Relative error of the raw torque on samples left out of the fit, as a fraction, by
+        ``(model, width)``; ``chosen`` is the choice.
+    steps : tuple of (str, float)
+        The terms that joined, in their order, in words, with the error after each.
+    """
+
+    shape: FrictionShape
+    errors: dict[tuple[str, float], float]
+    steps: tuple[tuple[str, float], ...] = ()
+
+    def to_text(self) -> str:
+        """Return the choice in a sentence."""
+        if not self.errors:
+            return f'friction model {self.shape.model!r}, as it was set'
+        direction = 'the sign of the velocity as its direction' if not self.shape.width else \
+            f'a direction that changes over {self.shape.width:g} of the fast speed'
+        plain = self.errors.get(('coulomb', self.shape.width), np.nan)
+        text = (f'friction with {direction}: plain Coulomb friction has an error of {plain:.2%} '
+                'of the raw torque on data left out of the fit')
+        if not self.steps:
+            return f'{text}, and no further term lowers it'
+        joined = '; '.join(f'{words}: {error:.2%}' for words, error in self.steps)
+        return f'{text}; terms that joined, with the error then: {joined}'
+
+
+def choose_friction(observations: Observations, shape: FrictionShape, widest: float, *,
+                    widths: tuple[float, ...] = WIDTHS) -> FrictionChoice:
+    """Choose the terms of friction of each joint and how its direction changes.
+
+    Parameters
+    ----------
+    observations : Observations
+        With plain friction; the part of the rigid bodies is taken from them.
+    shape : FrictionShape
+        Fast speeds, and the noise of the velocities.
+    widest : float
+        Frequency up to which errors of the torque are compared, Hz.
+    widths : tuple of float
+        Widths of the direction, as fractions of the fast speed.
+    """
+    cutoff = observations.decimation
+    rate = min(segment.rate for segment in observations.segments)
+    times = max(1, int(min(widest, HIGHEST * rate) / cutoff)) if cutoff else 0
+    search = _Search(observations, Coarse(observations, cutoff * times), cutoff)
+    errors: dict[tuple[str, float], float] = {}
+    best = np.inf
+    for width in widths:
+        trial = _Trial(search, replace(shape, width=width))
+        for model in PLAIN:
+            error = errors[model, width] = trial.error_of(model)
+            if error < best:
+                best, chosen = error, trial
+    selected, steps = chosen.select()
+    terms: dict[Key, tuple[str, ...]] = {}
+    for one in selected:
+        terms[one.key] = (*terms.get(one.key, ()), one.term)
+    found = replace(chosen.shape, model='chosen' if terms else 'coulomb', terms=terms,
+                    stribeck={one.key: one.velocity for one in selected if one.term == 'Fs'})
+    errors['chosen', found.width] = steps[-1][1] if steps else errors['coulomb', found.width]
+    return FrictionChoice(search.with_load(found), errors, tuple(steps))
+
+
+def with_load(observations: Observations, shape: FrictionShape) -> FrictionShape:
+    """Return a friction model with the link parameters that tell the transmitted torques.
+
+    Parameters
+    ----------
+    observations : Observations
+        With plain friction.
+    shape : FrictionShape
+        A friction model that was set.
+    """
+    search = _Search(observations, Coarse(observations, observations.decimation),
+                     observations.decimation)
+    return search.with_load(shape)
+
+
+class _Search:
+    """What all trials of one choice share: the part of the rigid bodies."""
+
+    def __init__(self, observations: Observations, coarse: Coarse, cutoff: float):
+        self.linear, self.coarse, self.cutoff = observations.linear, coarse, cutoff
+        self.base = [k for k in base_parameters(self.linear).kept
+                     if not is_friction(self.linear.columns[k].term)]
+        self.rigid = [w[:, :, self.base] for w in coarse.matrices]
+        self.load = np.zeros(0)
+        if self.linear.can_follow_load:
+            folds = coarse.folds(coarse.matrices, cutoff)
+            kept = list(base_parameters(self.linear).kept)
+            self.load = self.standard(kept, folds.estimate(kept), self.linear)
+
+    def standard(self, columns: Sequence[int], values: Array, linear: LinearModel) -> Array:
+        """Return standard parameters that hold estimated ones, shape (17 b,)."""
+        found = np.zeros(len(linear.model.standard_parameters))
+        for column, value in zip(columns, values, strict=True):
+            if linear.columns[column].standard >= 0:
+                found[linear.columns[column].standard] = value
+        return found
+
+    def model(self, shape: FrictionShape) -> LinearModel:
+        """Return the linear model with another friction model."""
+        linear = self.linear
+        return LinearModel(linear.whole, linear.kind, friction=shape,
+                           joints=[linear.model.body_joints[b] for b in linear.bodies])
+
+    def folds(self, friction: list[Array]) -> Folds:
+        """Return the folds of the rigid bodies with columns of friction."""
+        return self.coarse.folds([np.concatenate(pair, axis=2) for pair in zip(
+            self.rigid, friction, strict=True)], self.cutoff)
+
+    def with_load(self, shape: FrictionShape) -> FrictionShape:
+        """Return a friction model with the parameters that tell the transmitted torques."""
+        if not len(self.load):
+            return shape
+        found = replace(shape, load=self.load)
+        linear = self.model(found)
+        if not linear.follows_load:
+            return shape
+        for _ in range(REFINEMENTS):
+            linear = self.model(found)
+            friction = linear.friction_columns()
+            folds = self.folds(self.coarse.friction(linear))
+            values = folds.estimate(list(range(len(self.base) + len(friction))))
+            found = replace(found, load=self.standard(self.base, values[:len(self.base)],
+                                                      self.linear))
+        return found
+
+
+class _Trial:
+    """Friction whose direction changes over one width."""
+
+    def __init__(self, search: _Search, shape: FrictionShape):
+        self.search, self.shape = search, shape
+        linear = search.model(replace(shape, model='rich'))
+        self._terms = [linear.columns[k].term for k in linear.friction_columns()]
+        self._friction = search.coarse.friction(linear)
+        self._folds = search.folds(self._friction)
+
+    def error_of(self, model: str) -> float:
+        """Return the error on data left out, if all joints have the same friction model."""
+        extra = self.search.model(replace(self.shape, model=model)).gears.shape.terms_of(0, 'l')
+        first = len(self.search.base)
+        columns = [*range(first), *(first + k for k, term in enumerate(self._terms)
+                                    if term[:2] in ('Fv', 'Fc', 'of', *extra))]
+        return float(np.sqrt(self._folds.errors(columns).mean()))
+
+    def select(self) -> tuple[list[Candidate], list[tuple[str, float]]]:
+        """Return the terms that join plain friction, and the way there."""
+        candidates, matrices = self._candidates()
+        plain = [k for k, term in enumerate(self._terms) if term[:2] in ('Fv', 'Fc', 'of')]
+        folds = self.search.folds([np.concatenate([f[:, :, plain], m], axis=2) for f, m in zip(
+            self._friction, matrices, strict=True)])
+        first = len(self.search.base) + len(plain)
+        columns, left = list(range(first)), list(range(len(candidates)))
+        selected: list[Candidate] = []
+        steps: list[tuple[str, float]] = []
+        while left:
+            before, after = folds.additions(columns, [first + k for k in left])
+            gains = before[:, None] - after
+            mean, error = gains.mean(axis=0), np.sqrt(after.mean(axis=0))
+            certain = mean > CERTAIN * gains.std(axis=0, ddof=1) / np.sqrt(len(gains))
+            lower = np.sqrt(before.mean()) - error > NEGLIGIBLE
+            if not (certain & lower).any():
+                break
+            best = int(np.argmax(np.where(certain & lower, mean, -np.inf)))
+            one = candidates[left[best]]
+            columns.append(first + left[best])
+            selected.append(one)
+            steps.append((self._words(one), float(error[best])))
+            left = [k for k in left if candidates[k][:2] != one[:2]]
+        return selected, steps
+
+    def _candidates(self) -> tuple[list[Candidate], list[Array]]:
+        """Return what may join each source, and its columns in every segment."""
+        keys = [source.key for source in self.search.linear.gears.sources]
+        found: list[Candidate] = []
+        parts: list[list[Array]] = []
+        sets = [('Fs', velocity) for velocity in VELOCITIES]
+        if len(self.search.load):
+            sets.append(('Ft', STRIBECK_SPEED))
+        for term, velocity in sets:
+            linear = self.search.model(replace(
+                self.shape, model='chosen', terms=dict.fromkeys(keys, (term,)),
+                stribeck=dict.fromkeys(keys, velocity), load=self.search.load))
+            new = [k for k, one in enumerate(linear.gears.terms) if one.standard < 0]
+            parts.append([f[:, :, new] for f in self.search.coarse.friction(linear)])
+            found += [Candidate(linear.gears.sources[linear.gears.terms[k].source].key,
+                                linear.gears.terms[k].name[:2], velocity) for k in new]
+        return found, [np.concatenate(columns, axis=2) for columns in zip(*parts, strict=True)]
+
+    def _words(self, one: Candidate) -> str:
+        joint = self.search.linear.model.body_joints[one.key[0]]
+        return f'{NAMES[one.term]} of {joint}' + (
+            f' (velocity {one.velocity:g} of the fast speed)' if one.term == 'Fs' else '')

@@ -1,0 +1,157 @@
+"""The columns of friction in the linear model: where friction acts, and how large each term is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from robodyn_ros.identification.friction import FrictionShape, Source
+from robodyn_ros.model import LINK_FRICTION, MOTOR_FRICTION, PARAMETER_NAMES, Model
+from robodyn_ros.spatial import Array
+
+STANDARD = len(PARAMETER_NAMES)
+LOAD_KINDS = ('lumped', 'links')  # in which the transmitted torque follows from the links alone
+
+
+class Term(NamedTuple):
+    """One parameter of friction.
+
+    Attributes
+    ----------
+    source : int
+        Index of the source.
+    name : str
+        The parameter with its side, for example ``Fcl``.
+    standard : int
+        Index in ``model.standard_parameters``; -1 for terms beyond those.
+    """
+
+    source: int
+    name: str
+    standard: int
+
+
+class GearFriction:
+    """The friction of all joints and motors that a kind of identification explains.
+
+    Parameters
+    ----------
+    model : Model
+        The robot, with its loops cut open.
+    kind : str
+        Kind of the identification, see `LinearModel`.
+    shape : FrictionShape
+        The friction model.
+    bodies : tuple of int
+        Bodies whose parameters are estimated.
+
+    Attributes
+    ----------
+    sources : tuple of Source
+        Where friction acts.
+    terms : tuple of Term
+        The parameters, source by source.
+    """
+
+    def __init__(self, model: Model, kind: str, shape: FrictionShape, bodies: tuple[int, ...]):
+        self.model, self.kind, self.shape = model, kind, shape
+        self._sides = 2 if kind == 'links_and_drives' else 1
+        self.sources = tuple(self._sources(bodies))
+        self.terms = tuple(self._terms())
+
+    def _sources(self, bodies: tuple[int, ...]) -> Iterator[Source]:
+        if self.kind == 'rigid' or self.shape.model == 'none':
+            return
+        for body in bodies:
+            own, motor = self.model.row[body], self.model.motor_row[body]
+            coupled = not np.array_equal(own, motor)
+            if self.kind != 'drives':
+                yield Source(body, 'l', own)
+            if self.kind in ('links_and_drives', 'drives') or (self.kind == 'lumped' and coupled):
+                yield Source(body, 'm', motor)
+
+    def _terms(self) -> Iterator[Term]:
+        for place, (body, side, _) in enumerate(self.sources):
+            standard = LINK_FRICTION if side == 'l' else MOTOR_FRICTION
+            # of a coupled joint, a second offset could not be told apart from the first
+            coupled = side == 'm' and self.kind == 'lumped'
+            for parameter in standard[:2] if coupled else standard:
+                yield Term(place, PARAMETER_NAMES[parameter], STANDARD * body + parameter)
+            for term in self.shape.terms_of(body, side):
+                if term != 'Ft' or self.carries_load(self.sources[place]):
+                    yield Term(place, term + side, -1)
+
+    def carries_load(self, source: Source) -> bool:
+        """Whether the torque that a source's gear transmits is known from the links alone."""
+        return self.kind in LOAD_KINDS and np.count_nonzero(source.row) == 1
+
+    def felt(self, source: Source) -> list[tuple[int, float]]:
+        """Return the rows of the robot that feel a source, with their factors."""
+        found = []
+        for joint in np.flatnonzero(source.row):
+            if source.side == 'l':
+                found.append((int(joint), float(source.row[joint])))
+            if self._sides > 1 or source.side == 'm':
+                found.append((int(joint) + (self._sides - 1) * self.model.n,
+                              float(source.row[joint])))
+        return found
+
+    def directions(self, qd: Array, rate: float | None = None) -> Array:
+        """Return the direction of each source, shape (N, sources).
+
+        Parameters
+        ----------
+        qd : ndarray, shape (N, n)
+            Velocities of all joints of the tree, rad/s or m/s.
+        rate : float, optional
+            Samples a second of a motion, whose direction is kept at rest; by default the
+            directions follow from the velocities alone.
+        """
+        return np.array([
+            self.shape.direction(qd @ s.row, s.row) if rate is None
+            else self.shape.directions(qd @ s.row, s.row, rate)
+            for s in self.sources]).reshape(-1, len(qd)).T
+
+    def values(self, qd: Array, directions: Array, loads: Array | None,
+               ) -> Iterator[tuple[int, list[tuple[int, float]], Array]]:
+        """Yield (index of the term, its rows with their factors, its values).
+
+        Parameters
+        ----------
+        qd : ndarray, shape (N, n)
+            Velocities of all joints of the tree, rad/s or m/s.
+        directions : ndarray, shape (N, sources)
+            See `directions`.
+        loads : ndarray, shape (N, n), optional
+            Torques that move the links; needed for friction in proportion to them.
+        """
+        for place, source in enumerate(self.sources):
+            speed, felt = qd @ source.row, self.felt(source)
+            for index, term in enumerate(self.terms):
+                if term.source == place:
+                    load = source.load(loads) if loads is not None and term.name[:2] == 'Ft' \
+                        else 0.0
+                    yield index, felt, self.shape.values(term.name, source, speed,
+                                                         directions[:, place], load)
+
+    def pullback(self, qd: Array, g: Array) -> Array:
+        """Return the gradient of ``sum(g * columns)`` by the velocities, shape (N, n).
+
+        Parameters
+        ----------
+        qd : ndarray, shape (N, n)
+            Velocities, rad/s or m/s.
+        g : ndarray, shape (N, rows, terms)
+            The weights, which are held constant.
+        """
+        gradient = np.zeros_like(qd)
+        for place, source in enumerate(self.sources):
+            speed, total = qd @ source.row, np.zeros(len(qd))
+            for index, term in enumerate(self.terms):
+                if term.source == place:
+                    weight = sum(factor * g[:, row, index] for row, factor in self.felt(source))
+                    total += weight * self.shape.slope(term.name, source, speed)
+            gradient += total[:, None] * source.row
+        return gradient
