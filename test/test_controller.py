@@ -130,6 +130,30 @@ def test_a_reference_in_the_future_is_checked_again_when_it_begins():
     assert bench.controller.phase == 'gravity compensation'
 
 
+@pytest.mark.parametrize('hold', [0.0, 10.0])
+@pytest.mark.parametrize('mode', ['feedforward_pd', 'feedforward'])
+def test_a_reference_is_followed_until_the_next_one_starts(mode, hold):
+    """The first is held at its end; without it the arm would drift until the second starts."""
+    bench = Bench(mode=mode, hold=hold)
+    step = bench.state if mode == 'feedforward_pd' else bench.tick
+    step()
+    bench.play(still(seconds=0.1))
+    for _ in range(20):
+        step()
+    bench.play(moving(Q + [0.3, 0.0], 1.0), start=int(bench.now * 1e9) + SECOND // 2)
+    phases = set()
+    for _ in range(49):
+        assert (step() is None) == (mode == 'feedforward' and not hold)
+        phases.add(bench.controller.phase)
+    if mode == 'feedforward_pd':
+        assert phases == {'following' if hold else 'gravity compensation'}
+    for _ in range(50):
+        answer = step()
+    assert bench.controller.player.playing.start >= SECOND // 2 and answer.torque.any()
+    bench.controller.player.drop('the test ends')
+    assert bench.controller.player.playing is None
+
+
 def test_a_robot_that_leaves_the_path_is_not_followed_on():
     bench = Bench(path_tolerance=[0.2])
     bench.state()

@@ -142,7 +142,8 @@ class Controller:
 
     def forget(self) -> None:
         """Reset the controller, as if nothing had been measured or commanded."""
-        self.player.playing = self.state = self._last = self._end = None
+        self.player.take()
+        self.state = self._last = self._end = None
         self._supervisor.forget()
 
     def check(self, reference: Reference, stamp: int, now: float,
@@ -240,7 +241,7 @@ class Controller:
         before, self._clock = self._clock, clock
         if clock != before:
             self._advanced = now
-        if self.player.playing is None:
+        if self.player.idle:
             return None
         if clock < before:
             self._warn('time_jump', 'the clock jumped back')
@@ -271,10 +272,11 @@ class Controller:
         return self._answer(tau, clock, now)
 
     def _pause(self, now: float) -> None:
-        """Bring the commands to their end, but keep the reference."""
-        playing, self.player.playing = self.player.playing, None
+        """Bring the commands to their end, but keep the references."""
+        kept = self.player.take()
         self.end(now, '')
-        self.player.playing, self._last = playing, None
+        self.player.restore(kept)
+        self._last = None
 
     # states ---------------------------------------------------------------------------------
 

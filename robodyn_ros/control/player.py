@@ -124,17 +124,32 @@ class Player:
     def __init__(self, warn: Callable[[str, str], None]):
         self._warn = warn
         self.playing: Playing | None = None
+        self._next: Playing | None = None  # replaces it when it starts
         self._direction = RestingDirection()
 
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is played and nothing waits for its start."""
+        return self.playing is None and self._next is None
+
+    def take(self) -> tuple[Playing | None, Playing | None]:
+        """Return what is played and what follows it, and play nothing any more."""
+        taken, self.playing, self._next = (self.playing, self._next), None, None
+        return taken
+
+    def restore(self, taken: tuple[Playing | None, Playing | None]) -> None:
+        """Play again what `take` has returned."""
+        self.playing, self._next = taken
+
     def drop(self, why: str, kind: str = 'reference_dropped') -> None:
-        """Stop playing the current reference, if there is one."""
+        """Stop playing the current reference and the next one, if there are any."""
         self._direction.forget()
-        if self.playing is not None:
-            self.playing = None
+        if not self.idle:
+            self.take()
             self._warn(kind, f'the reference is dropped: {why}')
 
     def play(self, playing: Playing, clock: int) -> None:
-        """Play a reference that was checked; it replaces the current one.
+        """Play a reference that was checked; it replaces the current one when it starts.
 
         A long motion may come in overlapping pieces that have the same stamp and continue one
         another; such a piece does not count as a new start.
@@ -146,7 +161,12 @@ class Player:
         clock : int
             Current time, ns, on the clock of the start time.
         """
+        self._begin_next(clock)
         before = self.playing
+        if before is not None and clock < playing.start != before.start:
+            self._next = playing
+            return
+        self._next = None
         if before is not None and before.start == playing.start != 0 and clock >= before.start:
             time = (clock - before.start) * 1e-9
             apart = [np.abs(old - new).max() for old, new in zip(
@@ -154,6 +174,10 @@ class Player:
             if apart[0] <= SAME[0] and apart[1] <= SAME[1]:
                 playing = replace(playing, begun=before.begun, token=before.token)
         self.playing = playing
+
+    def _begin_next(self, now: int) -> None:
+        if self._next is not None and now >= self._next.start:
+            self.playing, self._next = self._next, None
 
     @staticmethod
     def check(law: Law, reference: Reference, stamp: int, clock: int,
@@ -256,6 +280,7 @@ class Player:
 
     def _time(self, law: Law, now: int) -> float | None:
         """Return the time since the start of the reference (s), None before and after it."""
+        self._begin_next(now)
         playing = self.playing
         if playing is None or now < playing.start:
             return None
