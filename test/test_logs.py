@@ -141,6 +141,11 @@ def test_bad_files_are_named(arm, tmp_path, name):
     assert name in str(caught.value)
 
 
+def test_a_path_that_no_file_can_have_does_not_exist(arm):
+    with pytest.raises(rd.LogError, match='does not exist'):
+        rd.read_log('x' * 100_000, arm)
+
+
 def test_bad_formats_are_named(arm, tmp_path):
     np.savez(tmp_path / 'log.npz', q=np.zeros((60, 2)), tau=np.zeros((60, 2)))
     path = tmp_path / 'log.npz'

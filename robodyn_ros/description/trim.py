@@ -15,6 +15,7 @@ from robodyn_ros.description.xml import LARGEST, local_name, parse_number
 from robodyn_ros.errors import DescriptionError
 
 MAX_LINKS = 2000
+LONGEST = 200  # characters of a name
 # attribute -> how many numbers it holds, for every element that dynamics read
 _NUMBERS = {
     'origin': {'xyz': 3, 'rpy': 3},
@@ -29,9 +30,30 @@ _NEEDED = {'mass': ('value',), 'inertia': tuple(_NUMBERS['inertia']), 'axis': ('
            'mimic': ('joint',)}
 
 
+def _name_of(element: etree._Element, default: str = '') -> str:
+    """Return the name of an element; names are repeated in topics, messages and logs.
+
+    Raises
+    ------
+    DescriptionError
+        It has none, or one that is too long or has control characters.
+    """
+    name = element.get('name') or default
+    place = {'element': f'<{local_name(element)}>', 'line': element.sourceline}
+    if not name:
+        raise DescriptionError('has no name', **place)
+    if len(name) > LONGEST:
+        raise DescriptionError(f'has a name of {len(name)} characters', **place,
+                               valid=f'at most {LONGEST}')
+    if not name.isprintable():
+        raise DescriptionError(f'has control characters in its name: {name!r}', **place,
+                               valid='printable characters')
+    return name
+
+
 def trim(root: etree._Element) -> tuple[etree._Element, dict[str, int], list[Finding]]:
     """Return what dynamics need, checked; the line of each 'link NAME'; and findings."""
-    trimmed = etree.Element('robot', name=root.get('name') or 'robot')
+    trimmed = etree.Element('robot', name=_name_of(root, 'robot'))
     lines: dict[str, int] = {}
     findings: list[Finding] = []
     names: Counter[str] = Counter()
@@ -39,9 +61,7 @@ def trim(root: etree._Element) -> tuple[etree._Element, dict[str, int], list[Fin
         tag = local_name(element)
         if element.tag not in ('link', 'joint'):
             continue
-        name = element.get('name')
-        if not name:
-            raise DescriptionError('has no name', element=f'<{tag}>', line=element.sourceline)
+        name = _name_of(element)
         where = f'{tag} {name!r}'
         names[where] += 1
         if names[where] > 1:

@@ -50,8 +50,12 @@ def read_log(path: str | Path, model: Model | RobotDynamics,
         if model.cuts:
             form = replace(form, joints=form.joints or model.joint_names)
         model = model.model
-    if not path.exists():
-        raise LogError('does not exist', source=str(path), valid='a bag, .csv or .npz file')
+    try:
+        found = path.exists()
+    except OSError:  # the name is too long for any file
+        found = False
+    if not found:
+        raise LogError('does not exist', source=str(path)[:200], valid='a bag, .csv or .npz file')
     if path.is_dir() or path.suffix in BAG_SUFFIXES:
         arrays, names, notes = read_bag(path, form)
     elif path.suffix == '.npz':
