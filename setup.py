@@ -13,6 +13,8 @@ EXTRAS = {
     'sim': ['mujoco'],
     'meshes': ['scipy', 'trimesh'],
     'demo': ['matplotlib', 'mujoco', 'rich', 'scipy'],
+    'notebook': ['pandas'],
+    'view': ['trimesh', 'viser'],
     'docs': ['furo', 'myst-parser', 'numpydoc', 'sphinx', 'sphinx-copybutton'],
 }
 # pip puts all scripts on PATH, where a name has to say whose it is; colcon puts them into
@@ -55,8 +57,9 @@ setup(
     package_data={NAME: ['py.typed', 'report/*.jinja']},
     python_requires='>=3.10',
     install_requires=['llvmlite>=0.39', 'lxml', 'numpy', 'PyYAML', 'urdfdom-py', 'xacro'],
-    extras_require={**EXTRAS, 'all': sorted({name for key in ('identify', 'sim', 'meshes', 'demo')
-                                             for name in EXTRAS[key]})},
+    extras_require={**EXTRAS, 'all': sorted({
+        name for key in ('identify', 'sim', 'meshes', 'demo', 'notebook', 'view')
+        for name in EXTRAS[key]})},
     data_files=[
         ('share/ament_index/resource_index/packages', [f'resource/{NAME}']),
         (f'share/{NAME}', ['package.xml']),

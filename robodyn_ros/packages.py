@@ -13,11 +13,13 @@ EXTRAS = {
     'jinja2': 'identify',
     'matplotlib': 'identify',
     'mujoco': 'sim',
+    'pandas': 'notebook',
     'plotly': 'identify',
     'rich': 'demo',
     'rosbags': 'identify',
     'scipy': 'identify',
     'trimesh': 'meshes',
+    'viser': 'view',
 }
 
 

@@ -4,11 +4,13 @@ import re
 import shutil
 import subprocess
 
+import numpy as np
 import pytest
 import yaml
 from measured_logs import ur10
 
 import robodyn_ros as rd
+from robodyn_ros.check import Issue, check_model
 from robodyn_ros.experiment.results import identify_and_write, split_logs
 from robodyn_ros.report.record import Record
 from robodyn_ros.report.tables import bounded, unit_of
@@ -19,7 +21,17 @@ CHARTS = ('errors', 'coverage', 'torque', 'friction', 'spectrum', 'parameters', 
 
 
 @pytest.fixture(scope='module')
-def folder(tmp_path_factory):
+def folder(run):
+    return run[0]
+
+
+@pytest.fixture(scope='module')
+def outcome(run):
+    return run[1]
+
+
+@pytest.fixture(scope='module')
+def run(tmp_path_factory):
     model, log = ur10()
     where = tmp_path_factory.mktemp('run')
     log.source = 'UR10 <b>&"odd"</b>'
@@ -30,7 +42,7 @@ def folder(tmp_path_factory):
     assert {path.name for path in outcome.files} == {
         'identified.urdf', 'motors.yaml', 'parameters.svg', 'parameters.yaml', 'report.html',
         'residual_spectrum.svg', 'torque.svg'}
-    return where
+    return where, outcome
 
 
 def test_the_page_stands_alone_and_says_everything(folder):
@@ -91,3 +103,46 @@ def test_it_prints_with_every_table_and_vector_charts(folder, tmp_path):
                           timeout=60).stdout
     for words in ('95 % without 0', 'checked by: name', 'velocity, rad/s', 'Fcl:elbow_joint'):
         assert words in text, words
+
+
+def test_notebooks_show_tables_and_figures(outcome):
+    """Texts from outside are escaped; every figure names its axes."""
+    result, validation = outcome.result, outcome.validation
+    for one, words in ((result, 'Fcl:elbow_joint'), (validation, 'at most 8%'),
+                       (result.model, 'effort limit')):
+        assert words in one._repr_html_() and '<table>' in one._repr_html_()
+    checked = check_model(result.model, thorough=False)
+    checked.issues.append(Issue('warning', 'link <b>', 'odd & wrong'))
+    assert 'link &lt;b&gt;: odd &amp; wrong' in checked._repr_html_()
+    for figure in (result.plot_parameters(), result.plot_friction(),
+                   result.plot_singular_values(), result.plot_coverage(validation),
+                   validation.plot_torque(), validation.plot_errors(),
+                   validation.plot_spectrum()):
+        assert figure.axes[-1].get_xlabel()
+        names = [label.get_text() for label in figure.axes[0].get_yticklabels()]
+        assert all(axis.get_ylabel() for axis in figure.axes) or ':' in names[0]
+
+
+def test_the_result_as_a_data_frame(outcome):
+    pytest.importorskip('pandas')
+    frame = outcome.result.to_dataframe()
+    assert list(frame.index) == list(outcome.result.base_.names)
+    assert frame['significant'].sum() == len(outcome.result.significant_)
+    assert (frame['interval_lower'] <= frame['estimate']).all()
+
+
+def test_phases_are_logged(caplog):
+    model, log = ur10()
+    with caplog.at_level('INFO', logger='robodyn_ros'):
+        rd.identify(model, log.part(0, 0.4), friction='coulomb', kind='rigid')
+    assert 'physical consistency' in caplog.messages
+
+
+def test_an_excitation_draws_itself():
+    model, _ = ur10()
+    rng = np.random.default_rng(0)
+    motion = rd.Excitation(model.joint_names, 10.0, 1, np.zeros(6), 0.1 * rng.normal(size=(3, 6)),
+                           0.1 * rng.normal(size=(3, 6)))
+    figure = motion.plot(model)
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == list(model.joint_names)
+    assert sum('over its limit' in axis.get_ylabel() for axis in figure.axes) == 3

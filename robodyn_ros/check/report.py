@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from robodyn_ros.check.quantities import JOINT, LINK, ROBOT, SCHEMA_VERSION, Quantity
+from robodyn_ros.html_table import html_table
 
 WIDTH = 80  # columns of a standard terminal
 
@@ -71,6 +72,14 @@ class CheckReport:
         """Return the report as JSON, see `json_schema`; infinite and unknown numbers are null."""
         values = {'schema_version': SCHEMA_VERSION, 'name': self.name, 'verdict': self.verdict}
         return json.dumps(_plain({**values, **asdict(self)}), indent=2)
+
+    def _repr_html_(self) -> str:
+        """Return verdict, issues and links, for notebooks."""
+        keys = ('link', 'mass_kg', 'centre_of_mass_m', 'principal_moments_kg_m2')
+        return html_table(f'{self.name}: {self.verdict}', [_labelled(LINK[key]) for key in keys],
+                          [[shown(link.get(key)) for key in keys] for link in self.links],
+                          [f'{issue.severity} {issue.where}: {issue.text}'
+                           for issue in self.issues])
 
     def to_text(self) -> str:
         """Return the report as text for a terminal."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from robodyn_ros.spatial import Array, Inertial, point_inertia
 
 MAX_MESH_BYTES = 100_000_000  # a million triangles in binary STL have 50 MB
 MESH_TYPES = ('.stl', '.obj', '.ply', '.off', '.dae')
+A_MESH = 'a mesh: ' + ', '.join(MESH_TYPES)
 
 
 @dataclass(frozen=True)
@@ -160,29 +162,42 @@ def mesh_solid(file: Path, scale: Sequence[float] = (1.0, 1.0, 1.0)) -> Solid:
     DescriptionError
         The file cannot be read, or the mesh encloses no volume.
     """
-    trimesh = package('trimesh')
-
-    valid = 'a mesh: ' + ', '.join(MESH_TYPES)
-    if file.suffix.lower() not in MESH_TYPES:
-        raise DescriptionError('is not a mesh in a known format', element=str(file), valid=valid)
+    mesh = load_mesh(file)
     try:
-        mesh = trimesh.load_mesh(BytesIO(read_regular(file, MAX_MESH_BYTES)),
-                                 file_type=file.suffix[1:].lower(), skip_materials=True)
         mesh.apply_scale(np.abs(scale))
         note = ''
         if not mesh.is_volume:
             mesh, note = mesh.convex_hull, f'{file.name} is not closed: its convex hull'
         volume = float(mesh.volume)
-    except DescriptionError:
-        raise
     except Exception as error:  # trimesh raises many kinds of errors for a broken file
         raise DescriptionError(f'cannot be read: {type(error).__name__}: {error}',
-                               element=str(file), valid=valid) from None
+                               element=str(file), valid=A_MESH) from None
     if not (np.isfinite(volume) and volume > 0):
-        raise DescriptionError('encloses no volume', element=str(file), valid=valid)
+        raise DescriptionError('encloses no volume', element=str(file), valid=A_MESH)
     mirror = np.diag(np.sign(scale))
     return Solid(volume, np.array(mesh.center_mass), np.array(mesh.moment_inertia),
                  np.array(mesh.vertices), note).moved(np.zeros(3), mirror)
+
+
+def load_mesh(file: Path) -> Any:
+    """Return a mesh file as a ``trimesh.Trimesh``.
+
+    Raises
+    ------
+    DescriptionError
+        The file cannot be read.
+    """
+    trimesh = package('trimesh')
+
+    if file.suffix.lower() not in MESH_TYPES:
+        raise DescriptionError('is not a mesh in a known format', element=str(file), valid=A_MESH)
+    content = read_regular(file, MAX_MESH_BYTES)
+    try:
+        return trimesh.load_mesh(BytesIO(content), file_type=file.suffix[1:].lower(),
+                                 skip_materials=True)
+    except Exception as error:  # trimesh raises many kinds of errors for a broken file
+        raise DescriptionError(f'cannot be read: {type(error).__name__}: {error}',
+                               element=str(file), valid=A_MESH) from None
 
 
 def find_mesh(name: str, folders: Iterable[Path] = ()) -> Path:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import scipy.linalg
@@ -13,7 +13,12 @@ from numpy.typing import ArrayLike
 
 from robodyn_ros.description.section import Section
 from robodyn_ros.errors import LogError, ShapeError, UnknownNameError, ValueRangeError
+from robodyn_ros.packages import package
 from robodyn_ros.spatial import Array
+
+if TYPE_CHECKING:
+    from robodyn_ros.excitation.constraints import Limits
+    from robodyn_ros.model import Model
 
 LONGEST_PERIOD, MOST_PERIODS = 1e4, 9999  # s, and number; larger values are mistakes
 _KEYS = ('joint_names', 'period', 'periods', 'centre', 'sine', 'cosine', 'facts')
@@ -120,6 +125,19 @@ class Excitation:
             lines.append(f'{facts["evaluations"]} motions were tried in '
                          f'{facts["seconds"]:.1f} s')
         return '\n'.join([*lines, *facts.get('notes', ())])
+
+    def plot(self, model: Model, limits: Limits | None = None) -> Any:
+        """Return a matplotlib figure: the motion against its limits, and the accuracy to expect.
+
+        Parameters
+        ----------
+        model : Model
+            The nominal robot.
+        limits : Limits, optional
+            Limits besides those of the model.
+        """
+        return package('robodyn_ros.report.excitation_plot').excitation_figure(
+            model, self, limits)
 
     def to_yaml(self) -> str:
         """Return the excitation as text that `from_yaml` reads."""

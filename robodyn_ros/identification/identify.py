@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from types import NoneType
@@ -100,7 +101,7 @@ def identify(model: Model | RobotDynamics, logs: Log | Sequence[Log],
     """
     check_type('settings', settings, (Settings, NoneType), 'a Settings')
     chosen = replace(settings or Settings(), **single)
-    tell = progress or (lambda phase: None)
+    tell = progress or logging.getLogger(__name__).info
     notes: list[str] = []
     every = logs_of(logs)
     tell('reading and filtering')

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from robodyn_ros.errors import ShapeError, UnknownNameError
+from robodyn_ros.html_table import html_table
 from robodyn_ros.identification.base_parameters import BaseParameters
 from robodyn_ros.identification.choices import FilterChoice
 from robodyn_ros.identification.estimation import Estimate
@@ -20,9 +21,10 @@ from robodyn_ros.identification.plausibility import implausible
 from robodyn_ros.identification.settings import Settings
 from robodyn_ros.identification.signals import Filtering
 from robodyn_ros.identification.statistics import Uncertainty
-from robodyn_ros.identification.validation import Validation, validate_on
+from robodyn_ros.identification.validation import Validation, drawn, validate_on
 from robodyn_ros.identification.verdict import Evidence
 from robodyn_ros.model import Model
+from robodyn_ros.packages import package
 from robodyn_ros.spatial import Array
 
 
@@ -157,6 +159,49 @@ class Result:
         if name not in self.base_.names:
             raise UnknownNameError('base parameter', name, self.base_.names)
         return float(self.uncertainty_.deviation[self.base_.names.index(name)])
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return one mapping for each base parameter; SI units."""
+        u, nominal = self.uncertainty_, self.nominal_
+        return [{'parameter': name, 'estimate': float(self.estimate_.values[k]),
+                 'standard_deviation': float(u.deviation[k]),
+                 'interval_lower': float(u.interval[k, 0]),
+                 'interval_upper': float(u.interval[k, 1]), 'nominal': float(nominal[k]),
+                 'significant': name in self.significant_, 'expression': self.base_.expressions[k]}
+                for k, name in enumerate(self.base_.names)]
+
+    def to_dataframe(self) -> Any:
+        """Return the base parameters as a pandas ``DataFrame``; SI units.
+
+        Raises
+        ------
+        MissingPackageError
+            pandas is not installed.
+        """
+        return package('pandas').DataFrame(self.rows()).set_index('parameter')
+
+    def _repr_html_(self) -> str:
+        """Return the base parameters, for notebooks."""
+        return html_table(f'{self.model.name}: {self.base_.count} base parameters', (
+            'parameter', 'estimate', 'standard deviation', '95 % from', 'to', 'nominal',
+            'significant'), [list(row.values())[:7] for row in self.rows()], self.notes)
+
+    # what draws belongs to the report, and is imported when it is asked for
+    def plot_parameters(self) -> Any:
+        """Return a matplotlib figure of the estimates with their 95 % intervals."""
+        return drawn('parameter_figure', self)
+
+    def plot_friction(self) -> Any:
+        """Return a matplotlib figure of the friction against the speed of each joint."""
+        return drawn('friction_figure', self)
+
+    def plot_singular_values(self) -> Any:
+        """Return a matplotlib figure of the singular values of the observation matrix."""
+        return drawn('singular_figure', self)
+
+    def plot_coverage(self, validation: Validation) -> Any:
+        """Return a matplotlib figure of positions and velocities in the fit and a validation."""
+        return drawn('coverage_figure', self, validation)
 
     def to_text(self) -> str:
         """Return the base parameters as a table."""

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import textwrap
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
+from robodyn_ros.html_table import html_table
 from robodyn_ros.identification.observations import Observations
 from robodyn_ros.identification.verdict import Criterion, Errors, Evidence, Thresholds, judge
 from robodyn_ros.numerics import safe_divide
+from robodyn_ros.packages import package
 from robodyn_ros.spatial import Array
 
 
@@ -82,6 +85,25 @@ class Validation:
     def applicable(self) -> bool:
         """Whether the result may be applied to a controller without an explicit override."""
         return self.verdict == 'good' and not self.implausible
+
+    def _repr_html_(self) -> str:
+        """Return verdict and criteria, for notebooks."""
+        return html_table(f'verdict: {self.verdict}',
+                          ('criterion', 'found', 'asked for', 'result'),
+                          [(one.name, one.value, one.limit, one.result) for one in self.criteria],
+                          self.reasons)
+
+    def plot_torque(self) -> Any:
+        """Return a matplotlib figure of measured and predicted torques."""
+        return drawn('torque_figure', self)
+
+    def plot_errors(self) -> Any:
+        """Return a matplotlib figure of the errors of each joint."""
+        return drawn('error_figure', self)
+
+    def plot_spectrum(self) -> Any:
+        """Return a matplotlib figure of the spectra of torques and differences."""
+        return drawn('spectrum_figure', self)
 
     def to_text(self) -> str:
         """Return the errors and the verdict as a table."""
@@ -174,3 +196,9 @@ def _nominal(observations: Observations) -> tuple[Array, Array]:
             segment.q[a:a + 4096], still[a:a + 4096], still[a:a + 4096],
             loaded=segment.loaded) @ theta for a in range(0, len(still), 4096)]))
     return np.concatenate(predicted), np.concatenate(gravity)
+
+
+def drawn(name: str, *arguments: object) -> Any:
+    """Return a figure of `robodyn_ros.report.figures` as a matplotlib figure."""
+    figure = getattr(package('robodyn_ros.report.figures'), name)(*arguments)
+    return package('robodyn_ros.report.pictures').draw(figure)

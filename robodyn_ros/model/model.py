@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 
 from robodyn_ros.description.robot import Finding, RobotDescription
 from robodyn_ros.errors import UnknownNameError, ValueRangeError
+from robodyn_ros.html_table import html_table
 from robodyn_ros.numerics import real_array
 from robodyn_ros.spatial import (
     INERTIAL_PARAMETER_NAMES,
@@ -202,6 +203,17 @@ class Model:
     def __repr__(self) -> str:
         """Name and joints."""
         return f'<Model {self.name!r}: n = {self.n}, joints {", ".join(self.joint_names)}>'
+
+    def _repr_html_(self) -> str:
+        """Return a table of the joints, for notebooks."""
+        place = [self.body_joints.index(name) for name in self.joint_names]
+        rows = [(name, 'm, N' if self.prismatic[body] else 'rad, N m', float(self.lower[k]),
+                 float(self.upper[k]), float(self.velocity_limit[k]), float(self.effort_limit[k]),
+                 float(self.inertial_parameters[body, 6]), float(self.armature[body]))
+                for k, (name, body) in enumerate(zip(self.joint_names, place, strict=True))]
+        return html_table(f'{self.name}: {self.n} joints that move on their own', (
+            'joint', 'units', 'lower', 'upper', 'velocity limit, per s', 'effort limit',
+            'mass of its body, kg', 'armature, kg m\u00b2 or kg'), rows)
 
     @property
     def joints(self) -> Joints:

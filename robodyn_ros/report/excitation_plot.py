@@ -17,6 +17,7 @@ from robodyn_ros.identification.friction import FrictionShape
 from robodyn_ros.identification.linear_model import LinearModel
 from robodyn_ros.model import Model
 from robodyn_ros.numerics import safe_divide
+from robodyn_ros.report.figures import MEASURED, NOMINAL, PREDICTED, RESIDUAL, line
 from robodyn_ros.spatial import Array
 
 NOISE = 0.01  # of each joint's largest torque, where none is given
@@ -67,9 +68,16 @@ def expectation(model: Model, excitation: Excitation, limits: Limits, noise: Arr
 
 def save_excitation_plot(model: Model, excitation: Excitation, limits: Limits,
                          path: str | Path, noise: Array | None = None) -> None:
-    """Write the motion against its limits, the path of the tool, and the expected accuracy."""
+    """Write `excitation_figure`; the suffix says the format: .svg and .pdf are vector graphics."""
+    excitation_figure(model, excitation, limits, noise).savefig(path, dpi=110)
+
+
+def excitation_figure(model: Model, excitation: Excitation, limits: Limits | None = None,
+                      noise: Array | None = None) -> Any:
+    """Return a figure of the motion against its limits, the tool's path, and the accuracy."""
     from matplotlib.figure import Figure
 
+    limits = limits or Limits()
     constraints = Constraints(Dynamics(model, friction_width=FRICTION_WIDTH), limits)
     size = 800
     t = np.arange(size) * excitation.period / size
@@ -89,32 +97,38 @@ def save_excitation_plot(model: Model, excitation: Excitation, limits: Limits,
         known = np.isfinite(high - low)
         centre = np.where(known, (low + high) / 2, 0.0)
         half = np.where(known, (high - low) / 2, np.abs(values).max(axis=0) + 1e-12)
-        axis.plot(t, (values - centre) / half, lw=1)
-        axis.axhspan(-1, 1, color='#0b6e99', alpha=0.06, lw=0)
+        for k, joint in enumerate(model.joint_names):
+            axis.plot(t, (values[:, k] - centre[k]) / half[k], lw=1, label=joint, **line(k))
+        axis.axhspan(-1, 1, color=PREDICTED, alpha=0.06, lw=0)
         axis.set_ylim(-1.15, 1.15)
-        axis.set_ylabel(f'{name} / limit', fontsize=9)
-        if row == 0:
-            axis.legend(model.joint_names, fontsize=6, ncols=min(4, model.n), loc='upper right')
+        axis.set_ylabel(f'{name} over its limit', fontsize=9)
     axis.set_xlabel('time, s')
+    figure.legend(*axis.get_legend_handles_labels(), loc='outside lower left', fontsize=8,
+                  ncols=min(7, model.n), frameon=False)
     _path(figure, grid[:2, 1], tool, constraints.tool)
     axis = figure.add_subplot(grid[2, 1])
-    axis.semilogy(singular / singular[0], 'o', ms=3, color='#0b6e99')
-    axis.set_title(f'singular values, condition {singular[0] / singular[-1]:.3g} (columns of '
-                   'equal length)', fontsize=9)
+    axis.semilogy(np.arange(1, len(singular) + 1), singular / singular[0], 'o', ms=3,
+                  color=PREDICTED)
+    axis.set_title(f'condition {singular[0] / singular[-1]:.3g} (columns of equal length)',
+                   fontsize=9)
+    axis.set_xlabel('number of the singular value', fontsize=9)
+    axis.set_ylabel('over the largest one', fontsize=9)
     _deviations(figure, grid[:, 2], names, nominal, deviation)
     facts = excitation.facts
     figure.suptitle(f'{model.name}: {excitation.harmonics} harmonics of {excitation.period:.3g} '
                     f's, condition {facts.get("condition", np.nan):.4g} '
                     f'({facts.get("scaling", "")}), closest limit: '
                     f'{facts.get("check", {}).get("closest", "-")}', fontsize=11)
-    figure.savefig(path, dpi=110)
+    return figure
 
 
 def _path(figure: Any, place: Any, tool: Array, name: str) -> None:
     axis = figure.add_subplot(place, projection='3d')
-    axis.plot(*tool.T, lw=1, color='#0b6e99')
-    axis.plot(*tool[:1].T, 'o', color='#c2410c', ms=5)
-    axis.set_title(f'path of {name} (dot: start), m', fontsize=9)
+    axis.plot(*tool.T, lw=1, color=PREDICTED)
+    axis.plot(*tool[:1].T, 'o', color=RESIDUAL, ms=5)
+    axis.set_title(f'path of {name} (dot: start)', fontsize=9)
+    for direction in 'xyz':
+        getattr(axis, f'set_{direction}label')(f'{direction}, m', fontsize=8)
     axis.set_aspect('equal')
     axis.tick_params(labelsize=7)
 
@@ -124,14 +138,18 @@ def _deviations(figure: Any, place: Any, names: tuple[str, ...], nominal: Array,
     axis = figure.add_subplot(place)
     zero = np.abs(nominal) < 1e-9
     relative = np.where(zero, deviation, deviation / np.where(zero, 1.0, np.abs(nominal)))
-    colors = np.where(zero, '#d9c08a', np.where(relative > 0.3, '#9aa5b1', '#0b6e99'))
     places = np.arange(len(names))
-    axis.barh(places, np.clip(relative, 1e-4, 10), color=colors, height=0.7)
+    for chosen, colour, meaning in (
+            (~zero & (relative <= 0.3), PREDICTED, 'over the nominal value'),
+            (~zero & (relative > 0.3), MEASURED, 'over the nominal value, above 0.3'),
+            (zero, NOMINAL, 'in SI units, as the nominal value is 0')):
+        axis.barh(places[chosen], np.clip(relative[chosen], 1e-4, 10), color=colour, height=0.7,
+                  label=meaning)
+    axis.legend(loc='lower center', bbox_to_anchor=(0.5, 1.0), fontsize=7, frameon=False)
+    axis.set_xlabel('two scales: a fraction, or SI units', fontsize=9)
     axis.set_xscale('log')
     axis.set_xlim(1e-4, 10)
-    axis.axvline(0.3, color='#c2410c', lw=0.8)
+    axis.axvline(0.3, color=RESIDUAL, lw=0.8)
     axis.set_yticks(places, names, fontsize=max(3.5, min(8.0, 420 / len(names))))
     axis.set_ylim(len(names) - 0.4, -0.6)
-    axis.set_title('expected standard deviation over nominal value\n'
-                   '(grey: above 30 %; sand: nominal value is 0, SI units)',
-                   fontsize=9)
+    axis.set_title('expected standard deviation', fontsize=9, pad=42)

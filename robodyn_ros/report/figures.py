@@ -19,6 +19,8 @@ from robodyn_ros.spatial import Array
 # of Okabe and Ito's palette, which colour-blind readers can tell apart
 MEASURED, PREDICTED, RESIDUAL, NOMINAL = '#8895a3', '#0072b2', '#d55e00', '#e69f00'
 FILTERED = '#56b4e9'
+JOINTS = ('#0072b2', '#d55e00', '#009e73', '#cc79a7', '#e69f00', '#56b4e9', '#000000')
+DASHES = ('-', '--', ':', '-.')  # of more joints than there are colours
 SCATTERED = 400  # points of a cloud
 BINS = 60  # of a friction curve
 POINTS = 3000  # of a line; the lowest and the highest value of each bin are kept
@@ -85,6 +87,12 @@ class Figure:
     x_label: str
     height: int
     x_range: tuple[float, float] | None = None
+
+
+def line(joint: int) -> dict[str, Any]:
+    """Return colour and style of a joint's line, as matplotlib takes them."""
+    return {'color': JOINTS[joint % len(JOINTS)],
+            'linestyle': DASHES[joint // len(JOINTS) % len(DASHES)]}
 
 
 def figures_of(result: Result, validation: Validation) -> dict[str, Figure]:

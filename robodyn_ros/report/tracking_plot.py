@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 
 from robodyn_ros.errors import LogError
+from robodyn_ros.report.figures import line
 from robodyn_ros.spatial import Array
 
-COLOURS = ('#c2410c', '#0b6e99', '#15803d', '#7c3aed')
 POINTS = 2000
 
 
@@ -39,7 +39,7 @@ def save_tracking_plot(joint_names: Sequence[str], errors: Sequence[tuple[str, A
     for axis, (law, t, wrong) in zip(axes, errors, strict=True):
         step = max(1, len(t) // POINTS)
         for k, joint in enumerate(joint_names):
-            axis.plot(t[::step], wrong[::step, k], lw=1.1, label=joint)
+            axis.plot(t[::step], wrong[::step, k], lw=1.1, label=joint, **line(k))
         axis.set_title(law, fontsize=10, loc='left')
         axis.set_ylabel('error, rad or m', fontsize=9)
         axis.axhline(0, color='black', lw=0.5)
