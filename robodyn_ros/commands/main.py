@@ -23,6 +23,7 @@ COMMANDS = {
     'identify': "estimate a robot's dynamic parameters from measured logs",
     'calibrate': 'excite, record, identify and validate through a running server',
     'export': 'write the equations of motion as plain C',
+    'view': 'show a robot, its inertials and its torques in the browser',
     'run': 'start a node without the tools of ROS 2',
     'demo': 'show a closed loop: PD alone, then with feed-forward',
 }

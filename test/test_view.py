@@ -1,0 +1,144 @@
+"""The robot in the browser: what is drawn, what the page says, and who can open it."""
+
+import signal
+import socket
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from browser import PROGRAM, Browser
+from robots import PANDA_URDF, planar_2r
+
+import robodyn_ros as rd
+from robodyn_ros.check import mesh_folders
+from robodyn_ros.commands.main import main
+from robodyn_ros.description.solids import box
+from robodyn_ros.dynamics.tree import build_tree
+from robodyn_ros.spatial import axis_rotation
+from robodyn_ros.view.scene import body_poses, inertia_box, quaternion
+
+
+def rotation_of(q):
+    w, x, y, z = q
+    return np.array([[1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w)],
+                     [2 * (x * y + z * w), 1 - 2 * (x * x + z * z), 2 * (y * z - x * w)],
+                     [2 * (x * z - y * w), 2 * (y * z + x * w), 1 - 2 * (x * x + y * y)]])
+
+
+def test_quaternions_turn_as_matrices_do(rng):
+    for angle in (0.0, 1e-9, *rng.uniform(-np.pi, np.pi, 20), np.pi):
+        axis = rng.normal(size=3)
+        turn = axis_rotation(axis / np.linalg.norm(axis), angle)
+        np.testing.assert_allclose(rotation_of(quaternion(turn)), turn, atol=1e-9)
+
+
+def test_the_inertia_box_of_a_box_is_the_box():
+    size, axes = inertia_box(box(0.1, 0.2, 0.4).inertial(mass=3.0))
+    turned = np.abs(axes) @ size
+    np.testing.assert_allclose(turned, [0.1, 0.2, 0.4])
+    assert np.linalg.det(axes) == pytest.approx(1.0)
+
+
+def test_bodies_stand_where_the_kinematics_say(rng):
+    model = rd.load_model(planar_2r())
+    q = rng.uniform(-1, 1, model.n)
+    poses, dynamics = body_poses(build_tree(model), q), rd.Dynamics(model)
+    for name, place in model.link_frames.items():
+        if place.body < 0:
+            continue
+        rotation, origin = poses[place.body]
+        pose = dynamics.pose(q, name)
+        np.testing.assert_allclose(pose[:3, :3], rotation @ place.rotation, atol=1e-12)
+        np.testing.assert_allclose(pose[:3, 3], origin + rotation @ place.translation, atol=1e-12)
+
+
+@pytest.fixture
+def server():
+    viser = pytest.importorskip('viser')
+    with socket.socket() as free:
+        free.bind(('127.0.0.1', 0))
+        port = free.getsockname()[1]
+    one = viser.ViserServer(host='127.0.0.1', port=port, verbose=False)
+    yield one
+    one.stop()
+
+
+def test_sliders_move_the_robot_and_its_torques(server):
+    """Nominal and heavier model side by side; links with issues are marked."""
+    from robodyn_ros.view import Viewer
+
+    model = rd.load_model(PANDA_URDF)
+    motion = rd.Excitation(model.joint_names, 0.2, 1, np.zeros(8), np.zeros((2, 8)),
+                           np.zeros((2, 8)))
+    viewer = Viewer(server, model, mesh_folders(PANDA_URDF),
+                    beside=model.with_payload('panda_hand', 2.0), motion=motion)
+    assert not viewer.scene.notes  # every link has geometry that can be drawn
+    marked = {handle.name for handle in viewer.scene._inertials if handle.name.endswith('/issue')}
+    assert marked == {'/robot/panda_link1/issue'}
+    q = np.array([0.3, -0.5, 0.2, -2.0, 0.1, 1.6, 0.7, 0.02])
+    viewer.set_pose(q)
+    np.testing.assert_allclose(viewer.q, q, atol=1e-9)
+    row = next(line for line in viewer.table.content.splitlines() if 'panda_joint2' in line)
+    gravity, _, heavier, _ = (float(cell) for cell in row.split('|')[2:6])
+    dynamics = rd.Dynamics(model)
+    assert gravity == pytest.approx(dynamics.gravity(q)[1], rel=1e-2)
+    assert abs(heavier) > abs(gravity) + 1.0
+    hand = viewer.scene._frames['panda_hand']
+    np.testing.assert_allclose(hand.position, dynamics.pose(q, 'panda_hand')[:3, 3], atol=1e-9)
+    viewer.play()
+    np.testing.assert_allclose(viewer.q, np.clip(np.zeros(8), *model.joints.position_range()),
+                               atol=1e-3)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(PROGRAM is None, reason='there is no Chromium on this machine')
+def test_a_browser_shows_the_page(server, tmp_path):
+    pytest.importorskip('websockets')
+    from robodyn_ros.view import Viewer
+
+    viewer = Viewer(server, rd.load_model(planar_2r()))
+    with Browser(f'http://127.0.0.1:{server.get_port()}', tmp_path) as page:
+        text = page.wait_for('diagonal of M')
+        assert all(name in text for name in viewer.model.joint_names)
+        viewer.set_pose(np.array([0.5, 0.25]))
+        page.wait_for(viewer.table.content.splitlines()[-1].split('|')[2].strip())
+        page.picture(tmp_path / 'page.png')
+    assert (tmp_path / 'page.png').stat().st_size > 5000
+
+
+def test_what_cannot_be_shown_is_said(tmp_path, capsys):
+    pytest.importorskip('viser')
+    path, motion = tmp_path / 'planar.urdf', tmp_path / 'motion.yaml'
+    path.write_text(planar_2r())
+    assert main(['view', str(path), '--port', '80']) == 2
+    assert 'port is 80; valid: 1024 to 65535' in capsys.readouterr().err
+    with socket.socket() as taken:
+        taken.bind(('127.0.0.1', 0))
+        taken.listen()
+        assert main(['view', str(path), '--port', str(taken.getsockname()[1])]) == 2
+    assert 'it is in use' in capsys.readouterr().err
+    motion.write_text(rd.Excitation(('a',), 1.0, 1, np.zeros(1), np.zeros((2, 1)),
+                                    np.zeros((2, 1))).to_yaml())
+    assert main(['view', str(path), '--motion', str(motion)]) == 2
+    assert 'joints of the motion is a; valid: ' in capsys.readouterr().err
+
+
+def test_the_command_listens_on_the_loopback_alone_and_ends_by_an_interrupt(tmp_path):
+    pytest.importorskip('viser')
+    path = tmp_path / 'planar.urdf'
+    path.write_text(planar_2r())
+    with socket.socket() as free:
+        free.bind(('127.0.0.1', 0))
+        port = free.getsockname()[1]
+    process = subprocess.Popen(
+        [sys.executable, '-m', 'robodyn_ros.commands.main', 'view', path, '--port', str(port)],
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    try:
+        assert any(f'The robot is at http://127.0.0.1:{port}' in line for line in process.stdout)
+        with socket.socket() as other:
+            other.bind(('127.0.0.2', port))  # in use, if the server heard on every interface
+    finally:
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 0
+        process.stdout.close()
