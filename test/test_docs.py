@@ -131,7 +131,8 @@ def test_the_page_of_files_has_every_key():
                           ('## Closed loops', (*loops.KEYS, *loops.CUT_KEYS)),
                           ('## Format of logs', formats)):
         assert set(rows(page, heading)) == set(keys), heading
-    for key in (*motor_yaml._FRICTION_KEYS, *truth._LINK_KEYS, *truth._JOINT_KEYS):
+    for key in (*motor_yaml._FRICTION_KEYS, *motor_yaml.CURVE, *truth._LINK_KEYS,
+                *truth._JOINT_KEYS):
         assert f'`{key}`' in text, key
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -92,7 +93,7 @@ def identify_and_write(model: Model | RobotDynamics, logs: Sequence[Log],
     RobodynError
         If the logs cannot be used, or if nothing can be written.
     """
-    tell = progress or (lambda phase: None)
+    tell = progress or logging.getLogger(__name__).info
     result = identify(model, list(logs), settings, progress=tell)
     tell(PHASES[-2])
     validation = validate(result, list(held_out), thresholds=thresholds)

@@ -167,6 +167,8 @@ def unit_of(name: str) -> str:
         return 'kg'
     if term.startswith(('Fv', 'Fa')):
         return 'N m s/rad'
+    if term.startswith('Ft'):
+        return 'none'  # friction over the transmitted torque
     return 'N m √(s/rad)' if term.startswith('Fr') else 'N m'
 
 
