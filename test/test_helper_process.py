@@ -5,7 +5,7 @@ import sys
 
 # pytest has threads, and the helper process forks: it is used in an interpreter of its own
 SCRIPT = '''
-import os, signal, sys, time
+import os, signal, sys, threading, time
 from robodyn_ros.nodes import helper_process
 from robodyn_ros.nodes.helper_process import HelperError, HelperProcess
 
@@ -14,6 +14,12 @@ def fails(*arguments, **options):
         helper.call(*arguments, **options)
     except HelperError as error:
         return str(error)
+
+def wait_for(condition):
+    end = time.monotonic() + 10.0
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.02)
 
 helper_process.STARTS_WITHIN = 0.5
 helper = HelperProcess({'sqrt': __import__('math').sqrt, 'sleep': time.sleep,
@@ -29,7 +35,16 @@ for number in (signal.SIGKILL, signal.SIGSTOP):  # it is gone; it stands still
     assert helper.call('sqrt', 9.0) == 3.0
     assert helper.pid != before
 assert 'longer than' in fails('sleep', 30.0, seconds=0.2)
+
+# a child that is stopped ends with the helper process
+threading.Thread(target=fails, args=('sleep', 30.0), daemon=True).start()
+list_of_children = lambda: open(f'/proc/{helper.pid}/task/{helper.pid}/children').read().split()
+wait_for(list_of_children)
+child = int(list_of_children()[0])
+os.kill(child, signal.SIGSTOP)
+time.sleep(0.2)
 helper.close()
+wait_for(lambda: not os.path.exists(f'/proc/{child}'))
 '''
 
 

@@ -142,6 +142,8 @@ def test_a_refused_set_of_parameters_changes_nothing(nodes):
     before = nodes.torque()
     refused = nodes.atomically('feedforward', mode='pd', gravity=[0.0, float('nan'), 0.0])
     assert not refused.successful and 'gravity' in refused.reason
+    refused = nodes.atomically('feedforward', mode='pd', gravity=[0.0, -9810.0, 0.0])  # mm/s^2
+    assert not refused.successful and 'at most 100' in refused.reason
     refused = nodes.atomically('feedforward', mode='pd', rotor_model='magic')
     assert not refused.successful and 'rotor_model' in refused.reason
     refused = nodes.atomically('feedforward', damping=[3.0], zero_after=0.01)

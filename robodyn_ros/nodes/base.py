@@ -34,6 +34,7 @@ from robodyn_ros.packages import package
 
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL,
                      reliability=ReliabilityPolicy.RELIABLE)
+STRONGEST_GRAVITY = 100.0  # m/s^2; what is more was given in mm/s^2, for example
 
 
 class DynamicsNode(ReportingNode):
@@ -284,6 +285,10 @@ class DynamicsNode(ReportingNode):
                     return f'{name} is {number}; valid: finite numbers'
         if len(changes.get('gravity', (0, 0, 0))) != 3:
             return f'gravity has {len(changes["gravity"])} numbers; valid: 3'
+        strength = float(np.linalg.norm(changes.get('gravity', 0.0)))
+        if strength > STRONGEST_GRAVITY:
+            return (f'gravity is {strength:g} m/s^2; valid: at most {STRONGEST_GRAVITY:g}, four '
+                    'times that of Jupiter')
         own = {name: value for name, value in changes.items()
                if name not in {n for n, *_ in MODEL_PARAMETERS}}
         return self.check_parameters(own)

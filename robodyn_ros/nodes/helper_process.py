@@ -11,6 +11,7 @@ threads cannot fork, so that the new one is a fresh interpreter (``python -m`` t
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import os
 import pickle
@@ -30,6 +31,8 @@ LENGTH = struct.Struct('<Q')
 GIBIBYTE = 2**30
 STARTS_WITHIN = 5.0  # s, within which the helper process starts a child
 BEGINS_WITHIN = 60.0  # s, within which a fresh interpreter does
+_LIBRARY = ctypes.CDLL(None)
+_SIGNAL_AT_PARENTS_DEATH = 1  # PR_SET_PDEATHSIG of linux/prctl.h
 
 
 class HelperError(Exception):
@@ -137,7 +140,7 @@ class HelperProcess:
         return result
 
     def close(self) -> None:
-        """End the helper process, even one that stands still; children that run go on."""
+        """End the helper process and what it computes, even stopped; watchdogs go on."""
         self._socket.close()
         with suppress(ProcessLookupError):
             os.kill(self.pid, signal.SIGKILL)
@@ -213,6 +216,8 @@ def _work(work: Callable[[Any], Any], descriptor: int, *others: int) -> int:
         if others:
             work((argument, connection, others))
             return 0
+        # no child is left behind that waits, or is stopped, when the node has ended
+        _LIBRARY.prctl(_SIGNAL_AT_PARENTS_DEATH, signal.SIGKILL, 0, 0, 0)
         try:
             limit_memory(2 * GIBIBYTE)
             result = False, work(argument)

@@ -183,7 +183,9 @@ class Campaign(CampaignNodes):
         with suppress(ProcessLookupError):
             os.kill(pid, int(self.rng.choice([signal.SIGKILL, signal.SIGSTOP])))
         if name != 'identification':
-            answer = self._call(SetPayload, f'{name}/set_payload', payload(self.robot.link))
+            # where a process that builds a model is stopped, it is given up after 60 s
+            answer = self.world.call(SetPayload, f'{name}/set_payload', payload(self.robot.link),
+                                     60.0 + LATEST)
             assert answer.success, (name, answer.message)
 
     def fault_commands(self):
