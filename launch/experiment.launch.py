@@ -34,8 +34,9 @@ ARGUMENTS = {
 def start(context):
     """Return the actions, where the arguments are known."""
     before = [share() / 'config/experiment.yaml']
+    rotors = given(context, 'world') != 'gazebo'  # its robot has none, see docs/howto/gazebo.md
     return [*world(context, before),
-            *(node_action(context, name, before=before) for name in NODES),
+            *(node_action(context, name, before=before, rotors=rotors) for name in NODES),
             *pictures(context)]
 
 

@@ -6,7 +6,12 @@ from lxml import etree
 from robots import PANDA_URDF, joint, link, planar_2r, robot
 
 import robodyn_ros as rd
-from robodyn_ros.simulation.gazebo import GazeboRobot, merged, world_sdf
+from robodyn_ros.simulation.gazebo import (
+    GazeboRobot,
+    merged,
+    without_rotor_inertia,
+    world_sdf,
+)
 from robodyn_ros.simulation.gazebo_bindings import GazeboError, load_bindings
 from robodyn_ros.simulation.watchdog import TorqueWatchdog
 from robodyn_ros.spatial import (
@@ -90,6 +95,20 @@ def test_friction_stays_and_what_gazebo_lacks_is_said():
     root = etree.fromstring(fingers.spawn_text(np.zeros(fingers.model.n), 'panda'))
     assert root.find("joint[@name='panda_finger_joint2']").get('type') == 'fixed'
     assert root.find("joint[@name='panda_finger_joint2']/mimic") is None
+
+
+def test_a_controller_of_the_robot_in_gazebo_knows_no_rotors():
+    motors = {'joints': {'j1': {'gear_ratio': 50, 'rotor_inertia': 1e-3, 'spin_axis': 'joint',
+                                'link_friction': {'coulomb': 2.0}}, 'j2': {'armature': 0.4}}}
+    known = rd.load_model(planar_2r(), motors=motors)
+    model = rd.load_model(without_rotor_inertia(planar_2r(), motors=motors))
+    assert known.armature.all() and not model.armature.any()
+    assert model.link_friction[0, 1] == 2.0
+    spawned = rd.load_model(GazeboRobot.of(planar_2r(), motors=motors).spawn_text(
+        [0.0, 0.0], 'arm'))
+    q = np.array([0.3, -0.8])
+    np.testing.assert_allclose(rd.Dynamics(model).mass_matrix(q),
+                               rd.Dynamics(spawned).mass_matrix(q), atol=1e-12)
 
 
 def test_a_base_link_called_world_is_left_as_it_is():

@@ -1,5 +1,6 @@
 """The launch files, run by the real `ros2 launch` where it is installed."""
 
+import os
 import re
 import runpy
 import shutil
@@ -140,13 +141,22 @@ def test_two_robots_in_namespaces_do_not_hear_each_other(world):
 
 
 @pytest.mark.nodes
-def test_one_launch_file_and_calibrate_identify_the_robot(world, tmp_path):
+@pytest.mark.parametrize('where', ['embedded', pytest.param('gazebo', marks=pytest.mark.skipif(
+    why_no_gazebo() is not None, reason=str(why_no_gazebo())))])
+def test_one_launch_file_and_calibrate_identify_the_robot(world, tmp_path, where, monkeypatch):
+    """In Gazebo, which has no rotors, a controller that counts on them lets the arm go wild."""
     need_ros2()
+    monkeypatch.setenv('GZ_IP', '127.0.0.1')
+    monkeypatch.setenv('GZ_PARTITION', f'launch{os.getpid()}')
+    rotors = tmp_path / 'rotors.yaml'
+    rotors.write_text(yaml.safe_dump({'joints': {name: {'armature': 20.0} for name in (
+        'waist', 'shoulder', 'elbow')}}))
+    more = [f'motors:={rotors}'] if where == 'gazebo' else []
     truth = tmp_path / 'truth.yaml'
     truth.write_text(yaml.safe_dump({'links': {'link2': {'mass': 1.3}, 'link3': {'mass': 0.8}}}))
     with Ros2('launch', 'robodyn_ros', 'experiment.launch.py', f'urdf:={ARM}', f'truth:={truth}',
               f'root:={tmp_path}', 'real_time_factor:=0', 'start_delay:=0.0',
-              'namespace:=lab') as process:
+              'namespace:=lab', f'world:={where}', *more) as process:
         process.wait_for('waiting -> gravity compensation', 180.0)
         world.wait_for_model('lab/identification')
         world.wait_for_model('lab/dynamics')

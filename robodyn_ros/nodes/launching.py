@@ -22,7 +22,7 @@ from launch import LaunchContext, LaunchDescription
 from robodyn_ros.description.urdf import read_text
 from robodyn_ros.errors import UnknownNameError
 from robodyn_ros.nodes.declarations import parameters_of
-from robodyn_ros.simulation.gazebo import world_sdf
+from robodyn_ros.simulation.gazebo import without_rotor_inertia, world_sdf
 
 PACKAGE = 'robodyn_ros'
 # short names of parameters that hold files
@@ -99,7 +99,7 @@ def arguments_for(nodes: Sequence[str], more: Mapping[str, str] | None = None) -
 
 
 def node_action(context: LaunchContext, name: str, *, before: Iterable[Path] = (),
-                remappings: Iterable[tuple[str, str]] = ()) -> Node:
+                remappings: Iterable[tuple[str, str]] = (), rotors: bool = True) -> Node:
     """Return the action that starts one node, with what the arguments say.
 
     Parameters
@@ -112,6 +112,8 @@ def node_action(context: LaunchContext, name: str, *, before: Iterable[Path] = (
         YAML files of parameters that are read after the node's own and before ``config``.
     remappings : iterable of (str, str)
         Topics beside those of `TOPICS`.
+    rotors : bool
+        Whether the node gets the rotor inertia of the robot, which Gazebo lacks.
 
     Raises
     ------
@@ -129,6 +131,9 @@ def node_action(context: LaunchContext, name: str, *, before: Iterable[Path] = (
         if text:
             parameters[parameter.name] = parameter.value_of(text)
     description = robot_description(context)
+    if description and not rotors:
+        description = without_rotor_inertia(description,
+                                            motors=parameters.pop('motors_file', None))
     if description:
         parameters['robot_description'] = ParameterValue(description, value_type=str)
     if given(context, 'use_sim_time'):

@@ -64,6 +64,31 @@ def world_sdf(timestep: float = 0.001, gravity: ArrayLike = (0.0, 0.0, -9.80665)
     return etree.tostring(root, encoding='unicode', doctype='<?xml version="1.0"?>') + '\n'
 
 
+def without_rotor_inertia(urdf: str | bytes, *,
+                          motors: str | Path | Mapping[str, Any] | None = None) -> str:
+    """Return the description that a controller of the robot in Gazebo needs: without rotors.
+
+    A controller that counts on rotor inertia where there is none has gains and feed-forward
+    torques that the links alone cannot bear.
+
+    Parameters
+    ----------
+    urdf : str or bytes
+        URDF text of the robot.
+    motors : str, Path or mapping, optional
+        Motor data; their friction is kept.
+
+    Raises
+    ------
+    RobodynError
+        The description or the motor data cannot be used.
+    """
+    root = etree.fromstring(perturbed_urdf(urdf, None, motors=motors, shapes=True))
+    for element in root.iter('dynamics'):
+        element.attrib.pop('armature', None)
+    return etree.tostring(root, encoding='unicode')
+
+
 @dataclass(frozen=True, eq=False)
 class GazeboRobot:
     """A robot reduced to what Gazebo can simulate.
