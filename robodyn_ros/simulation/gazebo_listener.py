@@ -83,16 +83,19 @@ class GazeboListener:
         with self._heard:
             if not self._heard.wait_for(lambda: self.interrupted or condition(),
                                         PATIENCE) or self.interrupted:
-                raise GazeboError(f'waited {PATIENCE:g} s for {what} of {self._name!r} in the '
-                                  f'world {self._world!r}')
+                raise self._missed(f'{what} of {self._name!r} in the world {self._world!r}')
 
     def until(self, condition: Callable[[], Any], what: str) -> None:
         """Poll a condition until it is true; for errors see `wait`."""
         end = time.monotonic() + PATIENCE
         while not condition():
             if self.interrupted or time.monotonic() > end:
-                raise GazeboError(f'waited {PATIENCE:g} s for {what}')
+                raise self._missed(what)
             time.sleep(0.002)
+
+    def _missed(self, what: str) -> GazeboError:
+        return GazeboError(f'the connection to Gazebo was closed before {what}' if self.interrupted
+                           else f'waited {PATIENCE:g} s for {what}')
 
     def change_time(self, change: Callable[[], Any], target: Callable[[int], int]) -> None:
         """Change the time of the world, and wait until the change is complete.
