@@ -6,6 +6,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent))
 
 from generate import write_generated_pages  # noqa: E402
+from notebooks import write_notebooks  # noqa: E402
 
 from robodyn_ros import __version__  # noqa: E402
 
@@ -28,5 +29,7 @@ copybutton_prompt_text = '$ '
 
 
 def setup(app):
-    """Write the pages that are generated from the code before Sphinx reads its sources."""
+    """Write pages and notebooks that are generated before Sphinx reads its sources."""
     app.connect('config-inited', lambda app, config: write_generated_pages(Path(app.srcdir)))
+    app.connect('config-inited', lambda app, config: write_notebooks(
+        Path(app.srcdir) / 'tutorials/generated'))

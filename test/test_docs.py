@@ -3,6 +3,7 @@
 import ast
 import contextlib
 import io
+import json
 import re
 import shlex
 import subprocess
@@ -47,6 +48,29 @@ def test_python_on_a_page_prints_what_the_page_says(page, work):
             assert printed == text
             printed, compared = None, compared + 1
     assert compared
+
+
+def test_notebooks_are_the_tutorials(tmp_path):
+    """Their code and output are those of the pages, which the test above runs."""
+    import runpy
+
+    written = runpy.run_path(str(ROOT / 'docs/notebooks.py'))['write_notebooks'](tmp_path)
+    assert [path.stem for path in written] == ['first_torques', 'identify_ur10']
+    for path in written:
+        notebook = json.loads(path.read_text())
+        assert (notebook['nbformat'], notebook['nbformat_minor']) == (4, 5)
+        code = [cell for cell in notebook['cells'] if cell['cell_type'] == 'code']
+        shown = blocks(ROOT / f'docs/tutorials/{path.name}'.replace('.ipynb', '.md'))
+        assert [cell['source'] for cell in code] == [
+            text.rstrip() for language, text in shown if language == 'python']
+        outputs = [output['text'] for cell in code for output in cell['outputs']]
+        assert outputs == [text for (before, _), (language, text) in zip(
+            shown[:-1], shown[1:], strict=True) if (before, language) == ('python', 'text')]
+        assert outputs
+        prose = ' '.join(cell['source'] for cell in notebook['cells'])
+        assert '```python' not in prose and 'folder of the repository' in prose
+        identities = [cell['id'] for cell in notebook['cells']]
+        assert len(set(identities)) == len(identities)
 
 
 def commands(page):
