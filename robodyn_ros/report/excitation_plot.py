@@ -143,6 +143,8 @@ def _deviations(figure: Any, place: Any, names: tuple[str, ...], nominal: Array,
             (~zero & (relative <= 0.3), PREDICTED, 'over the nominal value'),
             (~zero & (relative > 0.3), MEASURED, 'over the nominal value, above 0.3'),
             (zero, NOMINAL, 'in SI units, as the nominal value is 0')):
+        if not chosen.any():
+            continue
         axis.barh(places[chosen], np.clip(relative[chosen], 1e-4, 10), color=colour, height=0.7,
                   label=meaning)
     axis.legend(loc='lower center', bbox_to_anchor=(0.5, 1.0), fontsize=7, frameon=False)
