@@ -9,6 +9,7 @@ from setuptools import find_packages, setup
 NAME = 'robodyn_ros'
 # beside the core; `import robodyn_ros` needs none of them
 EXTRAS = {
+    'formats': ['h5py', 'pyarrow'],
     'identify': ['clarabel', 'jinja2', 'matplotlib', 'plotly', 'rich', 'rosbags', 'scipy'],
     'sim': ['mujoco'],
     'meshes': ['scipy', 'trimesh'],

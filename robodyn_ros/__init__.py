@@ -46,19 +46,23 @@ if TYPE_CHECKING:  # imported when first used: solvers take longer to import tha
     from robodyn_ros.export import export_c
     from robodyn_ros.identification import (
         BaseParameters,
+        CrossValidation,
         DriveGains,
         FilterSettings,
         Log,
         LogFormat,
         Result,
+        Rollout,
         Settings,
         Thresholds,
         Validation,
         base_parameters,
+        cross_validate,
         identify,
         identify_drive_gains,
         read_log,
         reduce,
+        roll_out,
         save_motors,
         save_parameters,
         validate,
@@ -67,10 +71,12 @@ if TYPE_CHECKING:  # imported when first used: solvers take longer to import tha
 
 _LAZY = {
     **dict.fromkeys((
-        'BaseParameters', 'DriveGains', 'FilterSettings', 'Log', 'LogFormat', 'Result',
-        'Settings', 'Thresholds', 'Validation', 'base_parameters', 'identify',
-        'identify_drive_gains', 'read_log', 'reduce', 'save_motors', 'save_parameters', 'validate',
-        'write_urdf'),
+        'BaseParameters', 'CrossValidation', 'DriveGains', 'FilterSettings', 'Log', 'LogFormat',
+        'Result', 'Rollout', 'Settings', 'Thresholds', 'Validation', 'base_parameters',
+        'cross_validate',
+        'identify',
+        'identify_drive_gains', 'read_log', 'reduce', 'roll_out', 'save_motors', 'save_parameters',
+        'validate', 'write_urdf'),
         'identification'),
     **dict.fromkeys((
         'Excitation', 'Limits', 'Plan', 'optimise_excitation', 'optimize_excitation',
@@ -79,15 +85,17 @@ _LAZY = {
 }
 
 __all__ = [
-    'BaseParameters', 'ClosedLoopDynamics', 'DescriptionError', 'DriveGains', 'Dynamics',
-    'ElasticTorque', 'Energy', 'Excitation', 'FilterSettings', 'FlexibleDynamics',
+    'BaseParameters', 'ClosedLoopDynamics', 'CrossValidation', 'DescriptionError', 'DriveGains',
+    'Dynamics', 'ElasticTorque', 'Energy', 'Excitation', 'FilterSettings', 'FlexibleDynamics',
     'IdentificationError', 'InertiaBounds', 'Inertial', 'Limits', 'Log', 'LogError', 'LogFormat',
-    'Model', 'OperationalSpace', 'Plan', 'Result', 'RobodynError', 'RobotDynamics', 'Settings',
+    'Model', 'OperationalSpace', 'Plan', 'Result', 'RobodynError', 'RobotDynamics', 'Rollout',
+    'Settings',
     'ShapeError', 'Terms', 'Thresholds', 'UnknownNameError', 'Validation', 'ValueRangeError',
-    '__version__', 'base_parameters', 'build_model', 'dynamics_of', 'export_c', 'identify',
+    '__version__', 'base_parameters', 'build_model', 'cross_validate', 'dynamics_of', 'export_c',
+    'identify',
     'identify_drive_gains', 'inertia_bounds', 'load_model', 'model_from_dh', 'optimise_excitation',
-    'optimize_excitation', 'read_log', 'reduce', 'save_motors', 'save_parameters', 'validate',
-    'validation_plan', 'write_urdf',
+    'optimize_excitation', 'read_log', 'reduce', 'roll_out', 'save_motors', 'save_parameters',
+    'validate', 'validation_plan', 'write_urdf',
 ]
 
 

@@ -10,11 +10,13 @@ from robodyn_ros.errors import MissingPackageError
 # package -> the extra of robodyn_ros that installs it (setup.py)
 EXTRAS = {
     'clarabel': 'identify',
+    'h5py': 'formats',
     'jinja2': 'identify',
     'matplotlib': 'identify',
     'mujoco': 'sim',
     'pandas': 'notebook',
     'plotly': 'identify',
+    'pyarrow': 'formats',
     'rich': 'demo',
     'rosbags': 'identify',
     'scipy': 'identify',

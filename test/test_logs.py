@@ -108,6 +108,78 @@ def test_csv_and_npz(arm, motion, tmp_path):
     np.testing.assert_allclose(log.tau, tau)
 
 
+def test_csv_without_header_by_column_numbers(arm, motion, tmp_path):
+    t, q, qd, _, tau = motion
+    path = tmp_path / 'bare.csv'
+    np.savetxt(path, np.column_stack([t, qd, q, tau]), delimiter=',')
+    columns = {'time': '1', 'velocity': '2-3', 'position': '4-5', 'torque': '6-7'}
+    log = rd.read_log(path, arm, columns)
+    assert len(log) == len(t)
+    np.testing.assert_allclose(log.q, q)
+    np.testing.assert_allclose(log.tau, tau)
+    (tmp_path / 'format.yaml').write_text('{time: 1, position: 4-5, torque: 6-7}')
+    np.testing.assert_allclose(rd.read_log(path, arm, tmp_path / 'format.yaml').q, q)
+    with pytest.raises(rd.LogError, match='valid: 1 to 7'):
+        rd.read_log(path, arm, columns | {'torque': '6-9'})
+
+
+def test_currents_are_read_and_said_to_be_currents(arm, motion, tmp_path):
+    t, q, _, _, tau = motion
+    np.savez(tmp_path / 'log.npz', t=t, q=q, current=tau)
+    log = rd.read_log(tmp_path / 'log.npz', arm)
+    np.testing.assert_allclose(log.tau, tau)
+    assert 'torque_scale' in ' '.join(log.notes)
+    scaled = rd.read_log(tmp_path / 'log.npz', arm, {'torque_scale': [2, 3]})
+    np.testing.assert_allclose(scaled.tau, tau * [2, 3])
+    assert not scaled.notes
+
+
+def test_mat_and_parquet(arm, motion, tmp_path):
+    import scipy.io
+
+    t, q, _, _, tau = motion
+    scipy.io.savemat(tmp_path / 'log.mat', {'t': t, 'q': q, 'tau': tau, 'who': 'someone'})
+    log = rd.read_log(tmp_path / 'log.mat', arm)
+    np.testing.assert_allclose(log.q, q)
+    (tmp_path / 'bad.mat').write_bytes(b'not a file of MATLAB')
+    with pytest.raises(rd.LogError, match='cannot be read'):
+        rd.read_log(tmp_path / 'bad.mat', arm)
+    h5py = pytest.importorskip('h5py')
+    with h5py.File(tmp_path / 'log73.mat', 'w', userblock_size=512) as file:
+        for name, value in {'t': t[:, None], 'q': q, 'tau': tau}.items():
+            file[name] = value.T
+    with (tmp_path / 'log73.mat').open('r+b') as file:
+        file.write(b'MATLAB 7.3 MAT-file')
+    np.testing.assert_allclose(rd.read_log(tmp_path / 'log73.mat', arm).tau, tau)
+    pyarrow = pytest.importorskip('pyarrow')
+    parquet = pytest.importorskip('pyarrow.parquet')
+    columns = {'time': t} | {f'{word}_{k + 1}': values[:, k] for word, values in (
+        ('q', q), ('effort', tau)) for k in range(2)}
+    parquet.write_table(pyarrow.table(columns), tmp_path / 'log.parquet')
+    np.testing.assert_allclose(rd.read_log(tmp_path / 'log.parquet', arm).tau, tau)
+
+
+def test_bags_of_ros_1(arm, motion, tmp_path):
+    from rosbags.rosbag1 import Writer
+    from rosbags.typesys import Stores, get_typestore
+
+    store = get_typestore(Stores.ROS1_NOETIC)
+    state, header = (store.types[name] for name in (
+        'sensor_msgs/msg/JointState', 'std_msgs/msg/Header'))
+    time = store.types['builtin_interfaces/msg/Time']
+    t, q, qd, _, tau = (x[:300] for x in motion)
+    with Writer(tmp_path / 'log.bag') as bag:
+        connection = bag.add_connection('/joint_states', state.__msgtype__, typestore=store)
+        for k, stamp in enumerate(np.round(t * 1e9).astype(int) + 10**9):
+            message = state(header(k, time(int(stamp // 10**9), int(stamp % 10**9)), ''),
+                            ['j2', 'j1'], q[k, ::-1].copy(), qd[k, ::-1].copy(),
+                            tau[k, ::-1].copy())
+            bag.write(connection, int(stamp), store.serialize_ros1(message, state.__msgtype__))
+    log = rd.read_log(tmp_path / 'log.bag', arm).for_model(arm)
+    np.testing.assert_allclose(log.q, q)
+    np.testing.assert_allclose(log.tau, tau)
+
+
 def test_motor_side_and_the_gear_matrix(motion, tmp_path):
     t, q, _, _, tau = motion
     ratios = np.array([[50.0, 0.0], [20.0, -40.0]])

@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
 
+import yaml
+
 from robodyn_ros.commands.options import (
     add_choice,
     add_kind,
@@ -22,7 +24,15 @@ from robodyn_ros.commands.output import add_force, progress_bar, refuse_existing
 from robodyn_ros.dynamics import RobotDynamics, dynamics_of
 from robodyn_ros.errors import UnknownNameError, ValueRangeError
 from robodyn_ros.experiment.results import PHASES, Outcome, identify_and_write, split_logs
-from robodyn_ros.identification import FilterSettings, Log, Settings, Thresholds, read_log
+from robodyn_ros.identification import (
+    FilterSettings,
+    Log,
+    Settings,
+    Thresholds,
+    cross_validate,
+    identify_drive_gains,
+    read_log,
+)
 from robodyn_ros.model import Model, load_model
 from robodyn_ros.model.kinds import FRICTION_NAMES, KIND_NAMES, METHODS
 from robodyn_ros.report.record import RECORD, Record
@@ -70,18 +80,38 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         add(f'--{name}', default='', metavar='TEXT', help=f'for the report: {meaning}')
     add('--torques-of', nargs='+', metavar='JOINT',
         help='joints whose measured torques are used (default: all)')
+    add('--lock', nargs='+', default=[], metavar='JOINT=VALUE',
+        help='joints that stand still at a position, rad or m; joints that mimic them follow')
+    add('--friction-width', type=float, metavar='FRACTION',
+        help='width over which friction changes its direction, as a fraction of the fast speed '
+        '(default: chosen)')
+    add('--payload', metavar='LINK', help='link that carries an unknown payload in --loaded logs')
+    add('--payload-mass', type=float, metavar='KG', help='its mass, if it is known')
+    add('--loaded', nargs='+', type=Path, default=[], metavar='LOG',
+        help='further logs for the fit, with the payload attached')
+    add('--gains', action='store_true',
+        help='the logs hold currents: identify the drive gains from logs without and with '
+        '(--loaded) a payload of known mass, print them and stop')
+    add('--cross-validate', action='store_true',
+        help='leave each log out once and predict it by a fit to the others; print the errors '
+        'and how far the parameters scatter, write cross_validation.yaml, and stop')
 
 
 def run(options: argparse.Namespace) -> int:
     """Identify, validate and write; return 1 if the verdict is bad."""
     refuse_existing(options, options.output)
-    model = load_model(options.urdf, motors=options.motors)
+    model = load_model(options.urdf, motors=options.motors, locked_joints=_locked(options.lock))
     robot = dynamics_of(model, options.loops)
+    if options.gains:
+        return _gains(options, model)
     settings = Settings(
         kind=options.kind, friction=options.friction, method=options.method,
         filter=FilterSettings(cutoff=options.cutoff), decimation=options.decimation,
         slow=_slow(options, model), guard=options.guard, joints=options.joints,
-        torques_of=options.torques_of)
+        torques_of=options.torques_of, friction_width=options.friction_width,
+        payload=options.payload, payload_mass=options.payload_mass)
+    if options.cross_validate:
+        return _cross_validate(options, robot, settings)
     thresholds = _thresholds(options.accept)
     fit, validation = _read_logs(options, robot)
     with progress_bar() as bar:
@@ -123,16 +153,60 @@ def _slow(options: argparse.Namespace, model: Model) -> float | list[float] | No
 
 def _read_logs(options: argparse.Namespace, robot: RobotDynamics) -> tuple[list[Log], list[Log]]:
     """Return the logs for the fit and those for the validation."""
-    def read(paths: Sequence[Path]) -> list[Log]:
-        logs = [read_log(path, robot, options.format) for path in paths]
-        for log in logs:
-            log.period = options.period
-        return logs
-
-    logs = read(options.logs)
+    logs, loaded = _logs(options, robot)
     if options.validate:
-        return logs, read(options.validate)
-    return split_logs(logs, options.fit_fraction)
+        return logs + loaded, _read(options, robot, options.validate)
+    fit, held_out = split_logs(logs, options.fit_fraction)
+    return fit + loaded, held_out
+
+
+def _read(options: argparse.Namespace, robot: RobotDynamics, paths: Sequence[Path]) -> list[Log]:
+    logs = [read_log(path, robot, options.format) for path in paths]
+    for log in logs:
+        log.period = options.period
+    return logs
+
+
+def _logs(options: argparse.Namespace, robot: RobotDynamics) -> tuple[list[Log], list[Log]]:
+    """Return the logs without and with the payload."""
+    loaded = _read(options, robot, options.loaded)
+    for log in loaded:
+        log.loaded = True
+    return _read(options, robot, options.logs), loaded
+
+
+def _locked(entries: Sequence[str]) -> dict[str, float]:
+    return numbers_of([entry.replace(':=', '=').replace('=', ':=') for entry in entries],
+                      '--lock', 'JOINT=VALUE')
+
+
+def _gains(options: argparse.Namespace, model: Model) -> int:
+    """Print the drive gains."""
+    if not (options.payload and options.payload_mass and options.loaded):
+        raise UnknownNameError('way to tell gains', '--gains alone',
+                               ['--gains with --payload, --payload-mass and --loaded'])
+    logs, loaded = _logs(options, dynamics_of(model, options.loops))
+    gains = identify_drive_gains(model, logs + loaded, options.payload_mass, options.payload,
+                                 kind=options.kind)
+    for joint, value, deviation in zip(gains.joint_names, gains.values, gains.deviation,
+                                       strict=True):
+        print(f'{joint}: {value:.5g} N m/A, standard deviation {deviation:.2g}')
+    return 0
+
+
+def _cross_validate(options: argparse.Namespace, robot: RobotDynamics, settings: Settings) -> int:
+    """Cross-validate over the logs, print and write."""
+    logs, loaded = _logs(options, robot)
+    with progress_bar() as bar:
+        task = bar.add_task('', total=len(logs) + len(loaded) + 1)
+        found = cross_validate(robot, logs + loaded, settings, progress=lambda text: bar.update(
+            task, description=text, advance=1))
+    print(found.to_text())
+    path = options.output / 'cross_validation.yaml'
+    options.output.mkdir(parents=True, exist_ok=True)
+    path.write_text(yaml.safe_dump(found.to_dict(), sort_keys=False), encoding='utf-8')
+    print(f'\nWritten to {path}')
+    return 0
 
 
 def _print(outcome: Outcome, validation: Sequence[Log], folder: Path) -> None:
@@ -143,6 +217,8 @@ def _print(outcome: Outcome, validation: Sequence[Log], folder: Path) -> None:
     print(outcome.validation.to_text())
     print(f'  with physically consistent parameters: {outcome.consistent.total:.2%} '
           f'({outcome.consistent.total_filtered:.2%} filtered)')
+    if outcome.rollout is not None:
+        print(outcome.rollout.to_text())
     print(f'\nWritten to {folder}:')
     for path in outcome.files:
         print(f'  {path.name}')

@@ -1,12 +1,14 @@
 """Identification: from measured logs to validated parameters."""
 
 from robodyn_ros.identification.base_parameters import BaseParameters, base_parameters
+from robodyn_ros.identification.cross_validation import CrossValidation, cross_validate
 from robodyn_ros.identification.drive_gains import DriveGains, identify_drive_gains
 from robodyn_ros.identification.identify import identify, reduce, validate
 from robodyn_ros.identification.log import Log
 from robodyn_ros.identification.log_format import LogFormat
 from robodyn_ros.identification.reading import read_log
 from robodyn_ros.identification.result import Result
+from robodyn_ros.identification.rollout import Rollout, roll_out
 from robodyn_ros.identification.settings import FilterSettings, Settings
 from robodyn_ros.identification.validation import Validation
 from robodyn_ros.identification.verdict import Criterion, Thresholds
@@ -18,7 +20,8 @@ from robodyn_ros.identification.writing import (
 )
 
 __all__ = [
-    'BaseParameters', 'Criterion', 'DriveGains', 'FilterSettings', 'Log', 'LogFormat', 'Result',
-    'Settings', 'Thresholds', 'Validation', 'base_parameters', 'identify', 'identify_drive_gains',
-    'read_log', 'reduce', 'save_motors', 'save_parameters', 'urdf_of', 'validate', 'write_urdf',
+    'BaseParameters', 'Criterion', 'CrossValidation', 'DriveGains', 'FilterSettings', 'Log',
+    'LogFormat', 'Result', 'Rollout', 'Settings', 'Thresholds', 'Validation', 'base_parameters',
+    'cross_validate', 'identify', 'identify_drive_gains',
+    'read_log', 'reduce', 'roll_out', 'save_motors', 'save_parameters', 'urdf_of', 'validate', 'write_urdf',
 ]

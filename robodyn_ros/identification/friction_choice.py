@@ -9,16 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from robodyn_ros.dynamics import RobotDynamics
 from robodyn_ros.identification.base_parameters import base_parameters
+from robodyn_ros.identification.choices import DECIMATED_PER_BAND, DECIMATIONS
 from robodyn_ros.identification.friction import STRIBECK_SPEED, FrictionShape, is_friction
 from robodyn_ros.identification.left_out import Coarse, Folds
 from robodyn_ros.identification.linear_model import LinearModel
 from robodyn_ros.identification.observations import Observations
-from robodyn_ros.identification.signals import HIGHEST
+from robodyn_ros.identification.settings import Settings
+from robodyn_ros.identification.signals import HIGHEST, Filtering, Segment
 from robodyn_ros.spatial import Array
 
 WIDTHS = (0.0, 0.01, 0.03, 0.1)  # of a joint's fast speed
@@ -72,6 +75,24 @@ class FrictionChoice:
             return f'{text}, and no further term lowers it'
         joined = '; '.join(f'{words}: {error:.2%}' for words, error in self.steps)
         return f'{text}; terms that joined, with the error then: {joined}'
+
+
+def friction_for(dynamics: RobotDynamics, segments: list[Segment], shape: FrictionShape,
+              filtering: Filtering, settings: Settings, options: dict[str, Any],
+              notes: list[str]) -> FrictionChoice:
+    """Return the friction that the settings ask for, chosen by the data where they do not."""
+    width = settings.friction_width
+    linear = LinearModel(dynamics, settings.kind, friction=shape, joints=settings.joints)
+    observations = Observations(linear, segments, decimation=filtering.decimation, **options)
+    if settings.friction != 'auto' or settings.kind == 'rigid':
+        model = 'coulomb' if settings.friction == 'auto' else settings.friction
+        shape = replace(shape, model=model, width=width or 0.0)
+        return FrictionChoice(with_load(observations, shape) if model == 'load' else shape, {})
+    widest = DECIMATED_PER_BAND * DECIMATIONS[-1] * filtering.band
+    choice = choose_friction(observations, shape, widest,
+                             widths=WIDTHS if width is None else (width,))
+    notes.append(choice.to_text())
+    return choice
 
 
 def choose_friction(observations: Observations, shape: FrictionShape, widest: float, *,

@@ -15,8 +15,6 @@ from robodyn_ros.dynamics import RobotDynamics, dynamics_of
 from robodyn_ros.errors import IdentificationError, UnknownNameError, check_type
 from robodyn_ros.identification.base_parameters import BaseParameters, base_parameters
 from robodyn_ros.identification.choices import (
-    DECIMATED_PER_BAND,
-    DECIMATIONS,
     FilterChoice,
     choose_filters,
     first_shape,
@@ -30,12 +28,7 @@ from robodyn_ros.identification.estimation import (
     least_squares,
 )
 from robodyn_ros.identification.friction import FrictionShape
-from robodyn_ros.identification.friction_choice import (
-    WIDTHS,
-    FrictionChoice,
-    choose_friction,
-    with_load,
-)
+from robodyn_ros.identification.friction_choice import friction_for
 from robodyn_ros.identification.identified_model import identified_model
 from robodyn_ros.identification.linear_model import LinearModel
 from robodyn_ros.identification.log import Log, logs_of
@@ -45,7 +38,6 @@ from robodyn_ros.identification.remarks import remarks
 from robodyn_ros.identification.result import Result
 from robodyn_ros.identification.settings import SettingOptions, Settings
 from robodyn_ros.identification.signals import (
-    Filtering,
     Segment,
     describe,
     motion_spectrum,
@@ -113,7 +105,7 @@ def identify(model: Model | RobotDynamics, logs: Log | Sequence[Log],
     filters, segments = _filters(dynamics, pieces, spectrum, chosen, options, notes)
     tell('friction')
     shape = first_shape(dynamics, segments, spectrum, filters.filtering.cutoff)
-    choice = _friction(dynamics, segments, shape, filters.filtering, chosen, options, notes)
+    choice = friction_for(dynamics, segments, shape, filters.filtering, chosen, options, notes)
     tell('base parameters')
     linear = LinearModel(dynamics, chosen.kind, friction=choice.shape, joints=chosen.joints,
                          payload=chosen.payload)
@@ -173,14 +165,19 @@ def validate(result: Result, logs: Log | Sequence[Log], *, consistent: bool = Fa
             raise IdentificationError(f'{log.source} was used for the fit and cannot validate it; '
                                       'valid: other logs, or other parts of this one')
     dynamics, settings = result.linear.whole, result.settings
-    pieces = _pieces(dynamics, every, settings, [])
     observations = Observations(
-        result.linear, segments_of(pieces, result.filtering, []),
+        result.linear, segments_for(result, every),
         decimation=result.filtering.judged, known=_known(settings),
         **_options(dynamics, settings))
     found = validate_on(observations, result.consistent_ if consistent else result.theta_,
                         result.evidence_, thresholds)
     return replace(found, sources=tuple((log.source, _digest(log)) for log in every))
+
+
+def segments_for(result: Result, logs: Sequence[Log]) -> list[Segment]:
+    """Return the motions and torques of other logs behind the filters of a fit."""
+    pieces = _pieces(result.linear.whole, logs, result.settings, [])
+    return segments_of(pieces, result.filtering, [])
 
 
 def reduce(result: Result, *, relative: float | None = None) -> Result:
@@ -307,23 +304,6 @@ def _known(settings: Settings) -> dict[str, float]:
         raise IdentificationError(f'payload_mass is {settings.payload_mass}; valid: a number > 0 '
                                   'with the link that carries the payload')
     return {'m:payload': settings.payload_mass}
-
-
-def _friction(dynamics: RobotDynamics, segments: list[Segment], shape: FrictionShape,
-              filtering: Filtering, settings: Settings, options: dict[str, Any],
-              notes: list[str]) -> FrictionChoice:
-    width = settings.friction_width
-    linear = LinearModel(dynamics, settings.kind, friction=shape, joints=settings.joints)
-    observations = Observations(linear, segments, decimation=filtering.decimation, **options)
-    if settings.friction != 'auto' or settings.kind == 'rigid':
-        model = 'coulomb' if settings.friction == 'auto' else settings.friction
-        shape = replace(shape, model=model, width=width or 0.0)
-        return FrictionChoice(with_load(observations, shape) if model == 'load' else shape, {})
-    widest = DECIMATED_PER_BAND * DECIMATIONS[-1] * filtering.band
-    choice = choose_friction(observations, shape, widest,
-                             widths=WIDTHS if width is None else (width,))
-    notes.append(choice.to_text())
-    return choice
 
 
 def _excited(base: BaseParameters, factors: Array, notes: list[str]) -> BaseParameters:

@@ -15,11 +15,12 @@ SPELLINGS = {
     'time': ('t', 'time', 'stamp', 'timestamp'),
     'position': ('q', 'position', 'pos'),
     'velocity': ('qd', 'dq', 'velocity', 'vel'),
-    'torque': ('tau', 'effort', 'torque'),
+    'torque': ('tau', 'effort', 'torque', 'current', 'currents', 'motor_current', 'cur', 'i'),
     'motor_torque': ('tau_motor', 'motor_torque'),
     'extra': ('extra', 'tau_extra'),
     'reference': ('q_reference', 'reference'),
 }
+CURRENTS = ('current', 'currents', 'motor_current', 'cur', 'i')  # what may stand for torques
 
 
 @checked_fields
@@ -35,7 +36,8 @@ class LogFormat:
     time, position, velocity, torque, motor_torque, extra, reference : str
         Names of arrays in an NPZ file, or of groups of columns in a CSV file (``position`` reads
         ``position_JOINT``, ``position_1`` or ``JOINT_position``). By default, the usual spellings
-        are tried.
+        are tried; currents are read where there is no torque. ``2-8`` stands for the second to
+        the eighth column of a CSV file without a header, ``1`` for its first.
     joints : sequence of str
         Names of the joints in the order of the columns, if the file has none.
     rate : float

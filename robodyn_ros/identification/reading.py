@@ -1,4 +1,4 @@
-"""Reads logs: ROS 2 bags (sqlite3 or MCAP), CSV files and NPZ files."""
+"""Reads logs: bags of ROS 2 and ROS 1, and tables in CSV, NPZ, MAT and Parquet files."""
 
 from __future__ import annotations
 
@@ -14,10 +14,12 @@ from robodyn_ros.errors import LogError, UnknownNameError, check_type
 from robodyn_ros.identification.log import Log
 from robodyn_ros.identification.log_format import LogFormat
 from robodyn_ros.identification.reading_bags import BAG_SUFFIXES, read_bag
-from robodyn_ros.identification.reading_tables import read_csv, read_npz
+from robodyn_ros.identification.reading_tables import read_csv, read_mat, read_npz, read_parquet
 from robodyn_ros.keywords import checked_keywords
 from robodyn_ros.model import A_MODEL, Model
 from robodyn_ros.spatial import Array
+
+TABLES = {'.csv': read_csv, '.npz': read_npz, '.mat': read_mat, '.parquet': read_parquet}
 
 
 @checked_keywords
@@ -28,7 +30,8 @@ def read_log(path: str | Path, model: Model | RobotDynamics,
     Parameters
     ----------
     path : str or Path
-        A bag (folder, ``.db3`` or ``.mcap``), ``.csv`` or ``.npz`` file.
+        A bag (folder, ``.db3`` or ``.mcap``; ``.bag`` of ROS 1), or a ``.csv``, ``.npz``, ``.mat``
+        or ``.parquet`` file.
     model : Model or RobotDynamics
         The robot that was logged. With closed loops, columns without names are those of the
         independent joints.
@@ -58,13 +61,11 @@ def read_log(path: str | Path, model: Model | RobotDynamics,
         raise LogError('does not exist', source=str(path)[:200], valid='a bag, .csv or .npz file')
     if path.is_dir() or path.suffix in BAG_SUFFIXES:
         arrays, names, notes = read_bag(path, form)
-    elif path.suffix == '.npz':
-        arrays, names, notes = read_npz(path, form, model)
-    elif path.suffix == '.csv':
-        arrays, names, notes = read_csv(path, form, model)
+    elif path.suffix in TABLES:
+        arrays, names, notes = TABLES[path.suffix](path, form, model)
     else:
         raise LogError(f'has the suffix {path.suffix!r}', source=str(path),
-                       valid='a bag (folder, .db3, .mcap), .csv or .npz')
+                       valid=f'a bag (folder, {", ".join(BAG_SUFFIXES)}), {", ".join(TABLES)}')
     return _to_log(arrays, names, notes, form, model, path)
 
 

@@ -1,4 +1,4 @@
-"""Reads joint states from ROS 2 bags: sqlite3 or MCAP, with or without their metadata."""
+"""Reads joint states from bags: sqlite3 or MCAP, with or without their metadata, and ROS 1."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from robodyn_ros.identification.log_format import LogFormat
 from robodyn_ros.packages import package
 from robodyn_ros.spatial import Array
 
-BAG_SUFFIXES = ('.db3', '.mcap')
+BAG_SUFFIXES = ('.db3', '.mcap', '.bag')
 JOINT_STATE = 'sensor_msgs/msg/JointState'
 LARGEST_BAG = 1 << 36  # bytes; messages are read one by one
 MOST_MESSAGES = 10_000_000  # 2.7 hours at 1 kHz; arrays of this many samples fit into memory
@@ -84,7 +84,7 @@ def _joint_states(path: Path, topic: str, notes: list[str]) -> list[Any]:
         except Exception as error:  # rosbags passes on the errors of sqlite and of its readers
             if len(states) < MINIMUM:
                 raise LogError(f'cannot be read: {type(error).__name__}: {error}',
-                               source=str(part), valid='a ROS 2 bag, sqlite3 or MCAP') from None
+                               source=str(part), valid='a bag (.db3, .mcap, .bag)') from None
             notes.append(f'{part.name} is damaged after {len(states)} messages '
                          f'({type(error).__name__}); the messages before that are used')
         if len(states) > MOST_MESSAGES:
@@ -109,8 +109,11 @@ def _parts(path: Path) -> list[Path]:
 
 def _messages(path: Path, topic: str) -> Iterator[Any]:
     typesys = package('rosbags.typesys')
-    store = typesys.get_typestore(typesys.Stores.ROS2_JAZZY)
-    with package('rosbags.rosbag2').Reader(path) as bag:
+    first = path.suffix == '.bag'  # of ROS 1
+    store = typesys.get_typestore(typesys.Stores.ROS1_NOETIC if first else
+                                  typesys.Stores.ROS2_JAZZY)
+    read = store.deserialize_ros1 if first else store.deserialize_cdr
+    with package('rosbags.rosbag1' if first else 'rosbags.rosbag2').Reader(path) as bag:
         wanted = [c for c in bag.connections if c.topic.strip('/') == topic.strip('/')]
         if not wanted:
             there = sorted({c.topic for c in bag.connections if c.msgtype == JOINT_STATE})
@@ -121,4 +124,4 @@ def _messages(path: Path, topic: str) -> Iterator[Any]:
                 raise LogError(f'has {topic!r} of type {connection.msgtype}', source=str(path),
                                valid=JOINT_STATE)
         for connection, _, raw in bag.messages(connections=wanted):
-            yield store.deserialize_cdr(raw, connection.msgtype)
+            yield read(raw, connection.msgtype)

@@ -1,21 +1,25 @@
-"""Reads logs from NPZ files and CSV files."""
+"""Reads logs from tables: NPZ, CSV, MAT and Parquet files."""
 
 from __future__ import annotations
 
 import math
+import re
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+import scipy.io
 
-from robodyn_ros.errors import LogError
+from robodyn_ros.errors import LogError, RobodynError
 from robodyn_ros.files import check_regular
-from robodyn_ros.identification.log_format import SPELLINGS, LogFormat
+from robodyn_ros.identification.log_format import CURRENTS, SPELLINGS, LogFormat
 from robodyn_ros.model import Model
+from robodyn_ros.packages import package
 from robodyn_ros.spatial import Array
 
 LARGEST_TABLE = 1 << 30  # bytes of a CSV file, or of the unpacked arrays of an NPZ file
+COLUMNS = re.compile(r'(\d+)(?:-(\d+))?')  # numbers of columns, from 1
 NUMBERS, TEXTS = 'biuf', 'US'  # kinds of NumPy types that a log may contain
 
 
@@ -32,7 +36,13 @@ def read_npz(path: Path, form: LogFormat, model: Model,
     except Exception as error:  # zipfile, NumPy and zlib raise different errors
         raise LogError(f'cannot be read: {type(error).__name__}: {error}', source=str(path),
                        valid='an .npz file') from None
-    arrays = {}
+    return _of_arrays(there, form, model, path)
+
+
+def _of_arrays(there: dict[str, Array], form: LogFormat, model: Model, path: Path,
+               ) -> tuple[dict[str, Array], list[str], list[str]]:
+    """Return the arrays of a file that names whole arrays."""
+    arrays, notes = {}, []
     for key, spellings in SPELLINGS.items():
         name = getattr(form, key) or next((s for s in spellings if s in there), '')
         if getattr(form, key) and name not in there:
@@ -42,8 +52,81 @@ def read_npz(path: Path, form: LogFormat, model: Model,
                 raise LogError(f'has {name!r} of type {there[name].dtype}', source=str(path),
                                valid='real numbers')
             arrays[key] = np.asarray(there[name], np.float64)
+            notes += _of_currents(key, name, form)
     names = list(form.joints) or [str(n) for n in there.get('names', there.get('joints', ()))]
-    return _complete(arrays, names, form, model, path)
+    arrays, names, more = _complete(arrays, names, form, model, path)
+    return arrays, names, notes + more
+
+
+def _of_currents(key: str, name: str, form: LogFormat) -> list[str]:
+    if key != 'torque' or name not in CURRENTS or len(form.torque_scale):
+        return []
+    return [f'currents ({name!r}) are read as torques of 1 N m/A: give torque_scale, or identify '
+            'the drive gains (identify_drive_gains, --gains)']
+
+
+def read_mat(path: Path, form: LogFormat, model: Model,
+             ) -> tuple[dict[str, Array], list[str], list[str]]:
+    """Return the arrays of a MAT file (up to version 7, or 7.3), the joints' names, and notes."""
+    check_regular(path, LARGEST_TABLE, error=LogError)
+    try:
+        there = _hdf(path) if path.read_bytes()[:128].find(b'MATLAB 7.3') >= 0 else _mat(path)
+    except RobodynError:
+        raise
+    except Exception as error:  # SciPy and h5py raise different errors
+        raise LogError(f'cannot be read: {type(error).__name__}: {error}', source=str(path),
+                       valid='a .mat file') from None
+    for name in {form.time, *SPELLINGS['time']} & there.keys():  # MATLAB has no vectors
+        there[name] = there[name].ravel()
+    return _of_arrays(there, form, model, path)
+
+
+def _mat(path: Path) -> dict[str, Array]:
+    """Return the numeric arrays of a MAT file of version 4 to 7."""
+    sizes = [(name, math.prod(shape) * 8) for name, shape, kind in scipy.io.whosmat(path)
+             if kind in ('double', 'single', 'int8', 'int16', 'int32', 'int64', 'uint8',
+                         'uint16', 'uint32', 'uint64')]
+    if sum(size for _, size in sizes) > LARGEST_TABLE:
+        raise LogError(f'has arrays of more than {LARGEST_TABLE >> 20} MiB', source=str(path),
+                       valid='a shorter log')
+    names = [name for name, _ in sizes]
+    content = scipy.io.loadmat(path, variable_names=names)
+    return {name: np.asarray(content[name]) for name in names}
+
+
+def _hdf(path: Path) -> dict[str, Array]:
+    """Return the numeric arrays of a MAT file of version 7.3, which stores them transposed."""
+    h5py = package('h5py')
+    with h5py.File(path, 'r') as file:
+        found = {name: value for name, value in file.items()
+                 if isinstance(value, h5py.Dataset) and value.dtype.kind in NUMBERS}
+        if sum(value.size * 8 for value in found.values()) > LARGEST_TABLE:
+            raise LogError(f'has arrays of more than {LARGEST_TABLE >> 20} MiB', source=str(path),
+                           valid='a shorter log')
+        return {name: np.asarray(value[()]).T for name, value in found.items()}
+
+
+def read_parquet(path: Path, form: LogFormat, model: Model,
+                 ) -> tuple[dict[str, Array], list[str], list[str]]:
+    """Return the arrays of a Parquet file, the names of its joints, and notes."""
+    check_regular(path, LARGEST_TABLE, error=LogError)
+    parquet = package('pyarrow.parquet')
+    try:
+        file = parquet.ParquetFile(path)
+        if file.metadata.num_rows * file.metadata.num_columns * 8 > LARGEST_TABLE:
+            raise LogError(f'has more than {LARGEST_TABLE >> 20} MiB of numbers',
+                           source=str(path), valid='a shorter log')
+        content = file.read()
+        header = [name for name in content.column_names
+                  if content.column(name).to_numpy().dtype.kind in NUMBERS]
+        table = np.column_stack([content.column(name).to_numpy().astype(float)
+                                 for name in header])
+    except LogError:
+        raise
+    except Exception as error:  # pyarrow has errors of its own
+        raise LogError(f'cannot be read: {type(error).__name__}: {error}', source=str(path),
+                       valid='a .parquet file with columns of numbers') from None
+    return _of_columns(header, table, form, model, path, [])
 
 
 def _check_npz(path: Path) -> None:
@@ -72,31 +155,60 @@ def read_csv(path: Path, form: LogFormat, model: Model,
     check_regular(path, LARGEST_TABLE, error=LogError)
     try:
         with path.open(encoding='utf-8-sig') as file:
-            header = [name.strip().strip('"') for name in file.readline().split(',')]
             lines = [line.split(',') for line in file if line.strip()]
-        whole = [line for line in lines if len(line) == len(header)]
+        header = [] if _is_numbers(lines[:1]) and _by_number(form) else [
+            name.strip().strip('"') for name in lines.pop(0)] if lines else []
+        width = len(header or lines[0]) if header or lines else 0
+        whole = [line for line in lines if len(line) == width]
         table = np.array([[float(cell) if cell.strip() else np.nan for cell in line]
                           for line in whole])
     except (OSError, UnicodeDecodeError, ValueError) as error:
         raise LogError(f'cannot be read: {error}', source=str(path),
-                       valid='a header line, then numbers with decimal points, separated by commas'
+                       valid='a header line, then numbers with decimal points, separated by '
+                       'commas; without a header, a format that names columns by their numbers'
                        ) from None
     if len(whole) < len(lines):
         notes.append(f'{len(lines) - len(whole)} lines with a different number of cells were '
                      'left out')
     if not len(table):
         raise LogError('has no lines of numbers', source=str(path))
+    return _of_columns(header, table, form, model, path, notes)
+
+
+def _is_numbers(lines: list[list[str]]) -> bool:
+    try:
+        return bool(lines) and all(np.isfinite(float(cell)) for cell in lines[0])
+    except ValueError:
+        return False
+
+
+def _by_number(form: LogFormat) -> bool:
+    return any(COLUMNS.fullmatch(getattr(form, key)) for key in SPELLINGS)
+
+
+def _of_columns(header: list[str], table: Array, form: LogFormat, model: Model, path: Path,
+                notes: list[str]) -> tuple[dict[str, Array], list[str], list[str]]:
+    """Return the arrays of a file that names single columns, or whose columns are numbered."""
     arrays: dict[str, Array] = {}
     names = list(form.joints) or list(model.joint_names)
     for key, spellings in SPELLINGS.items():
         words = [getattr(form, key)] if getattr(form, key) else list(spellings)
         for word in words:
+            if numbers := COLUMNS.fullmatch(word):
+                first, last = int(numbers[1]), int(numbers[2] or numbers[1])
+                if not 1 <= first <= last <= table.shape[1]:
+                    raise LogError(f'has no columns {word}', source=str(path),
+                                   valid=f'1 to {table.shape[1]}')
+                part = table[:, first - 1:last]
+                arrays[key] = part[:, 0] if key == 'time' else part
+                break
             if key == 'time' and word in header:
                 arrays[key] = table[:, header.index(word)]
                 break
             columns = _csv_columns(header, word, names)
             if columns is not None and key != 'time':
                 arrays[key] = table[:, columns]
+                notes += _of_currents(key, word, form)
                 break
     complete = _complete(arrays, names, form, model, path)
     return complete[0], complete[1], notes + complete[2]
