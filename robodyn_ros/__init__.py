@@ -82,6 +82,7 @@ _LAZY = {
         'Excitation', 'Limits', 'Plan', 'optimise_excitation', 'optimize_excitation',
         'validation_plan'), 'excitation'),
     'export_c': 'export',
+    'write_mjcf': 'simulation.mjcf',
 }
 
 __all__ = [
@@ -95,7 +96,7 @@ __all__ = [
     'identify',
     'identify_drive_gains', 'inertia_bounds', 'load_model', 'model_from_dh', 'optimise_excitation',
     'optimize_excitation', 'read_log', 'reduce', 'roll_out', 'save_motors', 'save_parameters',
-    'validate', 'validation_plan', 'write_urdf',
+    'validate', 'validation_plan', 'write_mjcf', 'write_urdf',
 ]
 
 

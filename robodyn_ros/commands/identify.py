@@ -23,7 +23,13 @@ from robodyn_ros.commands.options import (
 from robodyn_ros.commands.output import add_force, progress_bar, refuse_existing
 from robodyn_ros.dynamics import RobotDynamics, dynamics_of
 from robodyn_ros.errors import UnknownNameError, ValueRangeError
-from robodyn_ros.experiment.results import PHASES, Outcome, identify_and_write, split_logs
+from robodyn_ros.experiment.results import (
+    PHASES,
+    Outcome,
+    identify_and_write,
+    locked_joints,
+    split_logs,
+)
 from robodyn_ros.identification import (
     FilterSettings,
     Log,
@@ -222,3 +228,5 @@ def _print(outcome: Outcome, validation: Sequence[Log], folder: Path) -> None:
     print(f'\nWritten to {folder}:')
     for path in outcome.files:
         print(f'  {path.name}')
+    if locked := locked_joints(outcome.result.model):
+        print(f'No URDF, because joints were locked: {", ".join(locked)}')

@@ -119,6 +119,12 @@ def rollout_of(result: Result, logs: Sequence[Log]) -> Rollout | None:
         return None
 
 
+def locked_joints(model: Model) -> list[str]:
+    """Return the joints of the description that were locked: no URDF tells their links apart."""
+    return [joint.name for joint in model.description.joints
+            if joint.type != 'fixed' and joint.name not in model.body_joints]
+
+
 def split_logs(logs: Sequence[Log], fraction: float) -> tuple[list[Log], list[Log]]:
     """Split logs: the first fraction of each for the fit, the rest for the validation.
 
@@ -164,7 +170,7 @@ def write_results(result: Result, validation: Validation, consistent: Validation
         shutil.rmtree(fresh, ignore_errors=True)
         fresh.mkdir()
         save_parameters(result, fresh / PARAMETERS, validation, rollout)
-        if result.model.description.urdf:
+        if result.model.description.urdf and not locked_joints(result.model):
             write_urdf(result.model, fresh / URDF)
         save_motors(result.model, fresh / MOTORS)
         save_pictures(result, validation, fresh)

@@ -22,6 +22,6 @@ from robodyn_ros.identification.writing import (
 __all__ = [
     'BaseParameters', 'Criterion', 'CrossValidation', 'DriveGains', 'FilterSettings', 'Log',
     'LogFormat', 'Result', 'Rollout', 'Settings', 'Thresholds', 'Validation', 'base_parameters',
-    'cross_validate', 'identify', 'identify_drive_gains',
-    'read_log', 'reduce', 'roll_out', 'save_motors', 'save_parameters', 'urdf_of', 'validate', 'write_urdf',
+    'cross_validate', 'identify', 'identify_drive_gains', 'read_log', 'reduce', 'roll_out',
+    'save_motors', 'save_parameters', 'urdf_of', 'validate', 'write_urdf',
 ]

@@ -21,7 +21,7 @@ from robodyn_ros.spatial import Array
 
 OUTLYING = 3.5  # robust standard deviations above the median, from which on a run is an outlier
 NORMAL = 1.4826  # standard deviation over median absolute deviation of normal noise
-NOTABLE = 0.25  # relative difference of the errors, below which no run is an outlier
+NOTABLE = 0.5  # relative difference of the errors, below which no run is an outlier
 FEWEST_FOR_OUTLIERS = 4  # runs
 
 

@@ -55,12 +55,12 @@ def compile_robot(text: str, model: Model, *, timestep: float, gravity: Array,
             # stiffer than the engine's default, under which dry friction creeps
             joint.solref_friction = [4 * timestep, 1.0]
             joint.solimp_friction = [0.9999, 0.9999, 0.001, 0.5, 2.0]
-        _add_skeleton(spec)
+        add_skeleton(spec)
         for joint in list(spec.joints):
             if joint.name in elastic:
                 _add_motor(spec, joint, *elastic[joint.name])
         anchors = [] if loops is None else _close(spec, loops, timestep)
-        _add_mimics(spec, model)
+        add_mimics(spec, model)
         engine = spec.compile()
     except (ValueError, mujoco.FatalError) as error:
         raise SimulationError(f'the engine cannot read this robot: {error}') from None
@@ -69,7 +69,7 @@ def compile_robot(text: str, model: Model, *, timestep: float, gravity: Array,
     return engine
 
 
-def _add_mimics(spec: Any, model: Model) -> None:
+def add_mimics(spec: Any, model: Model) -> None:
     """Let mimic joints follow."""
     import mujoco
 
@@ -117,7 +117,7 @@ def _add_motor(spec: Any, joint: Any, stiffness: float, damping: float) -> None:
     spring.wrap_joint(joint.name, -1.0)
 
 
-def _add_skeleton(spec: Any) -> None:
+def add_skeleton(spec: Any) -> None:
     """Draw a bar from each body to the next, without mass or contact."""
     import mujoco
 
