@@ -228,7 +228,7 @@ def test_hinges_and_welds_are_points_as_well(rng):
     np.testing.assert_allclose(wide[:3], force[:3], atol=1e-9)
     welded = {'independent': ['joint1', 'joint2'], 'cuts': [{'links': ['link3', 'link4'],
                                                              'frames': True}]}
-    with pytest.raises(rd.RobodynError, match='leaves|bind 3 of 4'):
+    with pytest.raises(rd.RobodynError, match='leaves|constrain 3 of the 4'):
         rd.ClosedLoopDynamics(model, welded, start=[0.3, 1.6, -1.3, 1.3])
 
 

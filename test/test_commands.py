@@ -107,7 +107,7 @@ def test_demo_closes_the_loop_and_ends_by_itself(tmp_path):
     for words in ('PD + gravity', 'PD + whole model', 'panda_joint7',
                   'agrees with the Python library'):
         assert words in ran.stdout
-    assert_five_times_better(ran, 'joints that turn')  # the fingers slide
+    assert_five_times_better(ran, 'revolute joints')  # the fingers slide
     assert picture.read_text().count('Coriolis') == 1  # one frame
     assert plot.stat().st_size > 10_000
     log = rd.read_log(bag, rd.load_model(PANDA_URDF))

@@ -268,7 +268,7 @@ def test_without_the_server_the_robot_brakes_when_the_lease_ends(arm, script, tm
             seen['seconds'] = arm.at_rest()
             seen['pieces'], seen['pose'] = len(arm.sent), arm.history[-1][1]
 
-    with pytest.raises(ExperimentError, match='the server stood still for more than 0.8 s'):
+    with pytest.raises(ExperimentError, match='the server was suspended for more than 0.8 s'):
         perform(arm, script, tmp_path, tick)
     assert seen['speed'] > 0.1 and seen['seconds'] < 0.8 + 0.5
     arm.advance(1.0)

@@ -217,7 +217,7 @@ def test_a_server_that_stood_still_does_not_go_on(at_real_pace):
     pieces = len(planar.sent)
     os.kill(planar.server.pid, signal.SIGCONT)
     result = client.result()
-    assert client.status == ABORTED and 'stood still' in result.reasons[0], result.reasons
+    assert client.status == ABORTED and 'was suspended' in result.reasons[0], result.reasons
     assert len(planar.sent) == pieces and planar.speed() < 0.05
 
 

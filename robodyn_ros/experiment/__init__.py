@@ -1,1 +1,1 @@
-"""What a live experiment needs without ROS: recording, runs, and the way to their results."""
+"""Live experiments without ROS: motions, recordings, runs, and their results."""

@@ -1,4 +1,4 @@
-"""`Goal`: what an identification is asked for, and what follows from it for each step."""
+"""`Goal`: the request for an identification, and the settings that follow from it."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from robodyn_ros.model.kinds import joint_torque_kind
 
 EXCITE, RECORD, USE_LOGS = 0, 1, 2
 SOURCES = {EXCITE: 'EXCITE', RECORD: 'RECORD', USE_LOGS: 'USE_LOGS'}
-VALIDATION_FRACTION = 0.3  # of each log, where nothing else serves for the validation
-SPEED_FRACTION = 0.8  # of the velocity limits
-TORQUE_MARGIN = 0.1  # of the torque limits
+VALIDATION_FRACTION = 0.3  # fraction of each log that validates if there are no other data
+SPEED_FRACTION = 0.8  # default fraction of the velocity limits
+TORQUE_MARGIN = 0.1  # default margin, as a fraction of the torque limits
 SEARCH_TIME = 20.0  # s
 LONGEST_RECORDING = 3600.0  # s
 
 
 @dataclass(frozen=True)
 class Goal:
-    """What an identification is asked for.
+    """The request for an identification.
 
-    The fields are those of the action `IdentifyDynamics`, where each is explained. 0 and empty
-    values stand for the defaults.
+    The fields are those of the action `IdentifyDynamics`, which describes them. 0 and empty values
+    select the defaults.
     """
 
     source: int = EXCITE
@@ -87,7 +87,7 @@ class Goal:
                         guard=self.guard or None)
 
     def search(self, model: Model) -> tuple[Limits, Plan]:
-        """Return limits and plan of the search for an excitation."""
+        """Return limits and plan for the optimisation of an excitation."""
         limits = Limits(velocity=model.velocity_limit * (self.speed or SPEED_FRACTION), floor=None,
                         torque_margin=self.torque_margin or TORQUE_MARGIN,
                         self_collision=self.self_collision)

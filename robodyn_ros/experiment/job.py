@@ -1,4 +1,4 @@
-"""`Job`: a goal from its acceptance to its result; `JobQueue`: one at a time, the newest wins."""
+"""`Job`: the execution of a goal; `JobQueue`: runs one job at a time, the newest one first."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ from robodyn_ros.experiment.recorder import Recorder
 
 
 class Stopped(RobodynError):
-    """The goal was cancelled or pre-empted, or the server ends."""
+    """The goal was cancelled or pre-empted, or the server is shutting down."""
 
 
 class Job:
-    """A goal that is carried out.
+    """The execution of a goal.
 
     Parameters
     ----------
     goal : Goal
-        What is asked for.
+        The goal.
     cancelled : callable
-        Tells whether the client has cancelled the goal.
+        Returns whether the client has cancelled the goal.
 
     Attributes
     ----------
     phase : str
-        What is being done, for diagnostics.
+        Name of the current phase, for diagnostics.
     moving : bool
         Whether the robot moves, or states are recorded.
     folder : Path or None
         The folder of the run, once it exists.
     recorders : list of Recorder
-        Of what was recorded.
+        The recorders of all recordings so far.
     """
 
     def __init__(self, goal: Goal, cancelled: Callable[[], bool] = lambda: False):
@@ -65,7 +65,7 @@ class JobQueue:
         self.running: Job | None = None
 
     def add(self, job: Job) -> bool:
-        """Take a job; return whether it may start at once. Other jobs are told to stop."""
+        """Add a job and stop all others; return whether the new job may start at once."""
         with self._lock:
             for other in (self.running, *self._waiting):
                 if other is not None:
@@ -77,13 +77,13 @@ class JobQueue:
             return True
 
     def next(self) -> Job | None:
-        """End the running job; return the one that may start now."""
+        """Remove the running job; return the next job, which may start now, or None."""
         with self._lock:
             self.running = self._waiting.pop(0) if self._waiting else None
             return self.running
 
     def stop(self, reason: str) -> None:
-        """Tell all jobs to stop."""
+        """Make all jobs stop."""
         with self._lock:
             for job in (self.running, *self._waiting):
                 if job is not None:

@@ -1,4 +1,4 @@
-"""`LiveFit`: a quick estimate while a recording is under way."""
+"""`LiveFit`: a quick estimate during a recording."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from robodyn_ros.model.kinds import joint_torque_kind
 from robodyn_ros.numerics import safe_divide
 from robodyn_ros.spatial import Array
 
-SPACING = 0.02  # s between the samples that are used; velocities are differentiated over it
-LEAST = 1e-10  # of the largest eigenvalue: a smaller one is rounding
-SIGN_WIDTH = 0.02  # of the velocity limit, over which sign(s) changes smoothly
+SPACING = 0.02  # s between used samples, over which velocities are differentiated
+LEAST = 1e-10  # relative to the largest eigenvalue; smaller eigenvalues are round-off
+SIGN_WIDTH = 0.02  # width of the smooth sign(s), relative to the velocity limit
 
 
 class LiveFit:
-    """Least squares on normal equations without filters, which is quick but less accurate.
+    """Least squares on normal equations without filters: quick, but less accurate.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ class LiveFit:
         self.samples = 0
 
     def add(self, t: Sequence[float], q: Array, qd: Array, tau: Array) -> None:
-        """Add measured samples in order.
+        """Add measured samples in temporal order.
 
         Parameters
         ----------
@@ -79,14 +79,14 @@ class LiveFit:
         self._torques += (tau_**2).sum(axis=0)
 
     def state(self) -> tuple[float, Array]:
-        """Return the condition number and the fraction of each joint's torque unexplained.
+        """Return the condition number and the unexplained fraction of each joint's torque.
 
         Returns
         -------
         condition : float
-            Infinite while a parameter is not excited.
+            Condition number; infinite while a parameter is not excited.
         unexplained : ndarray, shape (n,)
-            Not a number for a joint without torque.
+            Fractions; nan for a joint without torque.
         """
         whole = self._squares.sum(axis=0)
         scale = np.sqrt(np.diag(whole))

@@ -1,8 +1,8 @@
-"""`play`: sends a script to the controller piece by piece while the robot does as it should.
+"""`play`: sends a script to the controller piece by piece while the robot follows it.
 
-The controller never holds more than a short part of the motion, the lease. Each piece overlaps
-the one before and ends with a stop. If this process dies or stands still, the lease runs out and
-the controller brakes the robot along the path.
+The controller never has more than a short part of the motion, the lease. Each piece overlaps the
+previous one and ends with a stop. If this process dies or hangs, the lease expires, and the
+controller brakes the robot along the path.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from robodyn_ros.experiment.recorder import Recorder
 from robodyn_ros.experiment.script import Script
 from robodyn_ros.experiment.state_monitor import Sample, StateMonitor
 
-TICK = 0.02  # s between two looks at the robot
-RENEWAL = 0.75  # of the lease: with less left, the next piece is sent
-CATCHING_UP = 0.2  # s, enough to receive all states that waited while this process stood still
+TICK = 0.02  # s between two checks of the robot
+RENEWAL = 0.75  # remaining fraction of the lease below which the next piece is sent
+CATCHING_UP = 0.2  # s, enough to receive all states that were queued while this process hung
 
 Send = Callable[[Reference, int], None]
 Tick = Callable[[str, float], None]
 
 
 class _Lease:
-    """What the controller holds of a script that begins at a stamp (ns)."""
+    """The part of a script, which starts at a stamp (ns), that the controller has received."""
 
     def __init__(self, script: Script, start: int, seconds: float, send: Send):
         self._script, self._start, self._seconds, self._send = script, start, seconds, send
-        self._leaves = -np.inf  # s from the start: when the stop of the last piece begins
+        self._leaves = -np.inf  # time at which the stop of the last piece begins, s from the start
 
     def expired(self, now: float) -> bool:
-        """Whether the controller has begun to brake at a time (s)."""
+        """Return whether the controller has begun to brake at a time (s)."""
         return now > self._leaves > -np.inf
 
     def renew(self, now: float) -> None:
@@ -44,10 +44,10 @@ class _Lease:
             self._send(piece, self._start)
 
     def stop(self, seen: float, now: float) -> None:
-        """Brake from a time on (s), unless the controller does so already.
+        """Brake from a time on (s), unless the controller is already braking.
 
-        The piece begins at the time at which the robot was last seen, in case that its clock
-        stands.
+        The piece begins at the time of the last received state, in case the robot's clock has
+        stopped.
         """
         if self._leaves > -np.inf and not self.expired(now):
             piece, self._leaves = self._script.piece(seen, now)
@@ -66,23 +66,23 @@ def play(monitor: StateMonitor, script: Script, send: Send, recorder: Callable[[
         The motion.
     send : callable
         ``send(piece, start)`` sends a part of the motion to the controller. Times are relative to
-        the stamp ``start``, ns, on the clock of the joint states. Parts that overlap an earlier
-        one agree with it until that one's stop begins.
+        the stamp ``start``, ns, on the clock of the joint states. A part that overlaps an earlier
+        one is identical to it until the stop of the earlier part begins.
     recorder : callable
-        Returns a new recorder for the window of a name.
+        Returns a new recorder for the window with a given name.
     tick : callable
-        ``tick(name, fraction)`` is called many times a second with the part that is played, and
-        how much of it is over. An exception that it raises stops the robot.
+        ``tick(name, fraction)`` is called many times per second with the name of the current part
+        and its completed fraction. An exception that it raises stops the robot.
     delay : float
-        s from now until the motion starts, on the clock of the joint states.
+        Time until the motion starts, s on the clock of the joint states.
     lease : float
-        s of the motion that the controller holds.
+        Duration of the motion that the controller has in advance, s.
 
     Raises
     ------
     ExperimentError
-        Something is wrong with the robot, its states, the disk, or this process was too slow;
-        or what ``tick`` raises.
+        There is a problem with the robot, its states or the disk, or this process was too slow.
+        Exceptions of ``tick`` are passed on.
     """
     monitor.begin()
     try:
@@ -108,9 +108,9 @@ def _follow(monitor: StateMonitor, script: Script, held: _Lease, start: int, tic
             if seen > script.reference.duration:
                 return
             if held.expired(seen):
-                raise ExperimentError(f'the server stood still for more than {lease:g} s, and the '
-                                      'controller has braked the robot')
-            # newer states may have arrived by now: this one is compared with its own reference
+                raise ExperimentError(f'the server was suspended for more than {lease:g} s, and '
+                                      'the controller has braked the robot')
+            # newer states may have arrived meanwhile; this one is compared with its own reference
             monitor.check_motion(latest, script.reference.sample(seen)[0])
             held.renew(seen)
             tick(*script.place(seen))
@@ -122,7 +122,7 @@ def _follow(monitor: StateMonitor, script: Script, held: _Lease, start: int, tic
 
 
 def _current(monitor: StateMonitor, looked: float, lease: float) -> Sample:
-    """Return the latest state; after a standstill of this process, when all have been received."""
+    """Return the latest state; if this process was suspended, first receive all queued states."""
     if time.monotonic() - looked > lease / 2:
         time.sleep(CATCHING_UP)
     return monitor.check()

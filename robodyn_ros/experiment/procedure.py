@@ -1,4 +1,4 @@
-"""`Procedure`: carries out a goal, from the first joint state to the files of the results."""
+"""`Procedure`: executes a goal, from the first joint state to the result files."""
 
 from __future__ import annotations
 
@@ -35,25 +35,25 @@ from robodyn_ros.experiment.script import plan_script
 from robodyn_ros.experiment.state_monitor import StateMonitor
 from robodyn_ros.identification import Log, LogFormat, read_log
 
-STATUS_EVERY = 0.2  # s
-FREE_BYTES = 100_000_000  # that must be left on the disk before anything moves
-PATIENCE = 10.0  # s that a goal waits for the first joint state, and for a controller
-FRICTION_WIDTH = 0.02  # rad/s or m/s, of the smooth sign of Coulomb friction in planned torques
+STATUS_EVERY = 0.2  # s between two status messages
+FREE_BYTES = 100_000_000  # free bytes on the disk that are required before anything moves
+PATIENCE = 10.0  # s, timeout for the first joint state and for a controller
+FRICTION_WIDTH = 0.02  # rad/s or m/s, width of the smooth sign in planned torques
 FOREVER = 2**63  # ns
-# what a phase is called in which a part of a script is played
+# name of the phase in which a recording is made
 PHASE_OF = {RECORDING: 'excite', VALIDATION: 'validation motion'}
 
 
 @dataclass(frozen=True, eq=False)
 class Status:
-    """What a job does at the moment.
+    """The current status of a job.
 
     Attributes
     ----------
     phase : str
         Name of the phase.
     progress : float
-        Fraction of the phase that is over.
+        Completed fraction of the phase.
     samples : int
         Number of samples in the live fit.
     condition : float
@@ -70,16 +70,16 @@ class Status:
 
 
 class Port(Protocol):
-    """How a procedure reaches the robot and the client of the goal."""
+    """The connection of a procedure to the robot and to the client of the goal."""
 
     def send(self, piece: Reference, start: int) -> None:
         """Send a motion that starts at a stamp (ns) to the controller."""
 
     def has_controller(self) -> bool:
-        """Return whether a controller listens to the motion."""
+        """Return whether a controller is subscribed to the motion."""
 
     def tell(self, job: Job, status: Status) -> None:
-        """Tell the client how far the job is."""
+        """Send the status of the job to the client."""
 
     def report(self, level: str, text: str) -> None:
         """Log a text; level is 'info', 'warning' or 'error'."""
@@ -87,16 +87,16 @@ class Port(Protocol):
 
 @dataclass(frozen=True)
 class Options:
-    """How the robot is moved and recorded.
+    """Settings of motions and recordings.
 
     Attributes
     ----------
     rate : float
         Points of the motion per second, Hz.
     delay : float
-        s between the first piece of a motion and its start.
+        Time between sending the first piece of a motion and its start, s.
     lease : float
-        s of the motion that the controller holds.
+        Duration of the motion that the controller has in advance, s.
     motor_states : bool
         Whether motor states are recorded as well.
     """
@@ -108,22 +108,22 @@ class Options:
 
 
 class Procedure:
-    """Carries out one goal on one robot.
+    """Executes one goal on one robot.
 
     Parameters
     ----------
     job : Job
         The job with its goal.
     dynamics : RobotDynamics
-        Of the nominal robot.
+        Dynamics of the nominal robot.
     monitor : StateMonitor
         The monitor of the robot's states.
     runs : Runs
-        Where logs are found and results are written.
+        The folders for logs and results.
     port : Port
-        The way to the robot and the client.
+        The connection to the robot and the client.
     options : Options
-        How the robot is moved and recorded.
+        Settings of motions and recordings.
     """
 
     def __init__(self, job: Job, dynamics: RobotDynamics, monitor: StateMonitor, runs: Runs,
@@ -132,13 +132,13 @@ class Procedure:
         self._monitor, self._runs, self._port, self._options = monitor, runs, port, options
 
     def run(self) -> Outcome:
-        """Carry out the goal and return its results.
+        """Execute the goal and return its results.
 
         Raises
         ------
         RobodynError
-            The goal is not valid, an experiment had to stop, or the logs cannot be used; Stopped
-            if the job was told to stop. What was recorded remains.
+            The goal is not valid, an experiment had to stop, the logs cannot be used, or the job
+            was stopped (`Stopped`). Recordings are kept.
         """
         job, goal, runs = self._job, self._goal, self._runs
         job.check()
@@ -162,8 +162,8 @@ class Procedure:
             fresh = [folder / RECORDING]
         self._tell(Status('reading', 0.0))
         logs = [self._read(path, form) for path in before + fresh]
-        for log in logs[len(before):]:
-            log.loaded = bool(goal.payload_link)
+        logs[len(before):] = [replace(log, loaded=bool(goal.payload_link))
+                              for log in logs[len(before):]]
         validation_logs = [self._read(path, form) for path in validation]
         if not validation_logs:
             logs, validation_logs = split_logs(logs, goal.fit_fraction)
@@ -171,7 +171,7 @@ class Procedure:
                                   command=goal.command(folder), progress=self._step)
 
     def _step(self, phase: str) -> None:
-        """Tell a step of the identification."""
+        """Report a step of the identification, and stop if the job was stopped."""
         done = PHASES.index(phase) / len(PHASES) if phase in PHASES else 0.0
         self._tell(Status(f'identify: {phase}', done))
         self._job.check()
@@ -181,12 +181,11 @@ class Procedure:
         self._port.tell(self._job, status)
 
     def _read(self, path: Path, form: LogFormat | None) -> Log:
-        """Read a log; recordings of a run have the topics of this server."""
+        """Read a log; recordings of this server include motor states, if there are any."""
         if form is None and self._options.motor_states and path.name in (RECORDING, VALIDATION):
             form = LogFormat(motor_topic=MOTOR_STATES.lstrip('/'))
-        log = read_log(path, self._dynamics, form)
-        log.source = str(path.relative_to(self._runs.root))
-        return log
+        return replace(read_log(path, self._dynamics, form),
+                       source=str(path.relative_to(self._runs.root)))
 
     # experiments ----------------------------------------------------------------------------
 
@@ -202,8 +201,8 @@ class Procedure:
         dynamics = self._dynamics.with_model(self._dynamics.model, friction_width=FRICTION_WIDTH)
         self._wait(self._port.has_controller, 'a controller')
         if not self._port.has_controller():
-            raise ExperimentError('no controller listens to the trajectory; valid: a controller '
-                                  'whose topic ~/trajectory is remapped to')
+            raise ExperimentError('no controller is subscribed to the trajectory; valid: a '
+                                  'running controller, to whose topic ~/trajectory is remapped')
         live = LiveFit(self._dynamics, self._goal.kind or 'lumped')
         script = plan_script(dynamics, monitor.check().q, motions, options.rate)
         self._watch(live, lambda tick: play(
@@ -211,7 +210,7 @@ class Procedure:
             delay=options.delay, lease=options.lease))
 
     def _wait(self, ready: Callable[[], bool], what: str) -> None:
-        """Wait for something that is still starting, for a while."""
+        """Wait until something is ready, at most for `PATIENCE`."""
         end = time.monotonic() + PATIENCE
         while not ready() and time.monotonic() < end:
             self._job.check()
@@ -219,14 +218,14 @@ class Procedure:
             time.sleep(STATUS_EVERY)
 
     def _excitation(self, first: Excitation | None, folder: Path) -> Excitation:
-        """Return the excitation that the goal names, or search for one.
+        """Return the excitation that the goal names, or an optimised one.
 
         Parameters
         ----------
         first : Excitation or None
-            The excitation of the fit, if one for the validation is wanted.
+            The excitation of the fit, if an excitation for the validation is required.
         folder : Path
-            Where an excitation that was found is written.
+            The folder to which an optimised excitation is written.
         """
         goal, robot = self._goal, self._dynamics
         if first is None and goal.excitation:
@@ -236,8 +235,8 @@ class Procedure:
                                source=goal.excitation, valid=', '.join(robot.joint_names))
             return _in_order_of(robot.joint_names, named)
         if robot.cuts:
-            raise IdentificationError('there is no search for excitations of robots with closed '
-                                      'loops; valid: name an excitation, RECORD, or USE_LOGS')
+            raise IdentificationError('excitations of robots with closed loops cannot be '
+                                      'optimised; valid: a named excitation, RECORD, or USE_LOGS')
         limits, plan = goal.search(robot.model)
         phase, file = 'search', 'excitation.yaml'
         if first is not None:
@@ -254,12 +253,12 @@ class Procedure:
         return found
 
     def _record(self, folder: Path) -> None:
-        """Record a motion that others command."""
+        """Record a motion that is commanded elsewhere."""
         monitor, duration = self._monitor, self._goal.duration
         live = LiveFit(self._dynamics, self._goal.kind or 'lumped')
 
         def go(tick: Callable[[str, float], None]) -> None:
-            monitor.latest = None
+            monitor.forget_state()
             monitor.begin()
             monitor.add_recorder(self._recorder(folder / RECORDING), 0, FOREVER)
             try:
@@ -272,7 +271,7 @@ class Procedure:
                     tick('record', min(done, 1.0))
                     time.sleep(TICK)
             except StatesMissingError:
-                self._port.report('info', 'no more joint_states arrive: the recording ends')
+                self._port.report('info', 'joint_states stopped arriving: the recording ends')
             finally:
                 monitor.end()
 
@@ -286,7 +285,7 @@ class Procedure:
         return self._job.recorders[-1]
 
     def _watch(self, live: LiveFit, go: Callable[[Callable[[str, float], None]], None]) -> None:
-        """Run an experiment, feed the live fit, and tell the client what it shows."""
+        """Run an experiment, update the live fit, and report its state to the client."""
         job, monitor = self._job, self._monitor
         told, refused = -np.inf, monitor.refused
 
@@ -309,7 +308,7 @@ class Procedure:
         finally:
             job.moving = False
         for recorder in job.recorders:
-            if recorder.error:  # also of the last messages, written after the motion
+            if recorder.error:  # includes errors of the last messages, written after the motion
                 raise ExperimentError(f'not everything could be recorded: {recorder.error}')
         if monitor.refused > refused:
             self._port.report('warning', f'{monitor.refused - refused} joint states could not be '

@@ -1,4 +1,4 @@
-"""`Recorder`: writes messages to a rosbag2 bag that survives if its process is killed."""
+"""`Recorder`: writes messages to a rosbag2 bag that stays usable if its process is killed."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from robodyn_ros.packages import package
 
 JOINT_STATES, MOTOR_STATES = '/joint_states', '/motor_states'
 JOINT_STATE_TYPE = 'sensor_msgs/msg/JointState'
-COMMIT_EVERY = 0.5  # s; at most this much is lost if the process is killed
-MOST_WAITING = 20_000  # messages that may wait for the disk, 20 s at 1 kHz
-CLOSING = 30.0  # s that the disk may take for them in the end
+COMMIT_EVERY = 0.5  # s between commits, the most that is lost if the process is killed
+MOST_WAITING = 20_000  # messages that may be queued for the disk, 20 s at 1 kHz
+CLOSING = 30.0  # s, timeout for writing queued messages at the end
 
 
 class Recorder:
-    """Writes serialised messages to a bag (sqlite3) on a thread of its own.
+    """Writes serialised messages to a bag (sqlite3) on a separate thread.
 
     Parameters
     ----------
@@ -34,10 +34,10 @@ class Recorder:
     Attributes
     ----------
     error : str or None
-        Why nothing more is written, for example because the disk is full or too slow. What was
-        written before remains readable.
+        The reason why recording has stopped, for example a full or slow disk. Messages that were
+        written before remain readable.
     count : int
-        Number of messages taken so far.
+        Number of messages so far.
     """
 
     def __init__(self, folder: Path, topics: Mapping[str, str]):
@@ -50,7 +50,7 @@ class Recorder:
         self._thread.start()
 
     def write(self, topic: str, when: int, message: bytes) -> None:
-        """Take a serialised message that arrived at a time (ns) without waiting for the disk."""
+        """Queue a serialised message that arrived at a time (ns), without waiting for the disk."""
         if self.error is not None:
             return
         try:
@@ -60,7 +60,7 @@ class Recorder:
             self.error = f'{self.folder}: the disk is too slow, {MOST_WAITING} messages wait'
 
     def close(self) -> None:
-        """Write the messages that still wait, and the metadata of the bag."""
+        """Write the queued messages and the metadata of the bag."""
         with suppress(queue.Full):
             self._queue.put(None, timeout=CLOSING)
         self._thread.join(timeout=CLOSING)
@@ -108,7 +108,7 @@ def _types() -> Any:
 def complete(folder: Path) -> int:
     """Add the missing metadata to a bag whose writer was killed.
 
-    Such a bag holds all messages up to the last commit, but other tools cannot open it without
+    Such a bag contains all messages up to the last commit, but other tools cannot open it without
     its metadata.
 
     Parameters

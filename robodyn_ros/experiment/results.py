@@ -1,4 +1,4 @@
-"""The way from logs to a finished run: estimate, validation, and all files of the results."""
+"""Produces the results of a run from its logs: estimate, validation, and all result files."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ PHASES = ('reading and filtering', 'filters', 'friction', 'base parameters',
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """The result of a run, its validation, and the files that hold them.
+    """The result of a run, its validation, and the files that were written.
 
-    The rollout is None where there is none, see `roll_out`.
+    The rollout is None if there is none, see `roll_out`.
     """
 
     result: Result
@@ -55,7 +55,7 @@ class Outcome:
         Parameters
         ----------
         force : bool
-            Apply a model whatever its validation says.
+            Apply a model regardless of its validation.
         """
         if URDF not in (path.name for path in self.files):
             return 'there is no URDF of the identified model'
@@ -82,7 +82,7 @@ def identify_and_write(model: Model | RobotDynamics, logs: Sequence[Log],
     logs, held_out : sequence of Log
         Logs for the fit, and logs for the validation.
     settings : Settings
-        How to identify.
+        Settings of the identification.
     folder : str or Path
         Folder for the results.
     command : str
@@ -92,12 +92,12 @@ def identify_and_write(model: Model | RobotDynamics, logs: Sequence[Log],
     record : Record, optional
         What the report says of the robot and the measurement.
     progress : callable, optional
-        Called with each of `PHASES` as it begins; an exception that it raises ends the work.
+        Called with each of `PHASES` as it begins; an exception that it raises ends the run.
 
     Raises
     ------
     RobodynError
-        If the logs cannot be used, or if nothing can be written.
+        The logs cannot be used, or the results cannot be written.
     """
     tell = progress or logging.getLogger(__name__).info
     result = identify(model, list(logs), settings, progress=tell)
@@ -149,9 +149,9 @@ def write_results(result: Result, validation: Validation, consistent: Validation
     result, validation, consistent, command, record
         See `save_report`.
     folder : str or Path
-        It is made where it does not exist.
+        The folder; it is created if it does not exist.
     rollout : Rollout, optional
-        What `roll_out` returned.
+        The result of `roll_out`.
 
     Returns
     -------
@@ -161,7 +161,7 @@ def write_results(result: Result, validation: Validation, consistent: Validation
     Raises
     ------
     LogError
-        If something cannot be written.
+        A file cannot be written.
     """
     folder = Path(folder)
     fresh = folder / '.writing'
@@ -180,5 +180,5 @@ def write_results(result: Result, validation: Validation, consistent: Validation
     except OSError as error:
         raise LogError(f'cannot be written: {error.strerror or error}',
                        source=str(folder)) from None
-    finally:  # after an interrupt as well
+    finally:
         shutil.rmtree(fresh, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""`Runs`: the folders of the runs inside one root folder, which no name can lead out of."""
+"""`Runs`: the folders of runs inside a root folder, which names from clients cannot leave."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from robodyn_ros.errors import LogError
 NAME = re.compile(r'[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}')
 RECORDING = 'log'  # folder of the bag for the fit
 VALIDATION = 'validation_log'  # folder of the bag for the validation
-MOST_OF_A_NAME = 1000  # runs with the same name
+MOST_OF_A_NAME = 1000  # maximum number of runs with the same name
 
 
 class Runs:
@@ -42,8 +42,8 @@ class Runs:
         Parameters
         ----------
         name : str
-            Name of the run; if there is such a run already, a number is appended. By default the
-            time of day in UTC.
+            Name of the run; if it exists already, a number is appended. The default is the current
+            date and time in UTC.
 
         Raises
         ------
@@ -80,7 +80,7 @@ class Runs:
         path = self.file(name)
         if path.is_dir() and not _is_bag(path):
             if not (path / RECORDING).is_dir():
-                raise LogError('holds no log', source=name, valid=self._known())
+                raise LogError('contains no log', source=name, valid=self._known())
             return path / RECORDING
         return path
 
@@ -107,11 +107,11 @@ class Runs:
         return path
 
     def room(self) -> int:
-        """Return how many bytes are free on the disk of the root folder."""
+        """Return the number of free bytes on the disk of the root folder."""
         return shutil.disk_usage(self.root).free
 
     def cut_off(self) -> list[Path]:
-        """Return the bags whose writer was killed: they have no metadata."""
+        """Return the bags without metadata, whose writer was killed."""
         return [folder for kind in (RECORDING, VALIDATION)
                 for folder in sorted(self.root.glob(f'*/{kind}'))
                 if folder.is_dir() and not (folder / 'metadata.yaml').exists()]

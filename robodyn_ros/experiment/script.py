@@ -1,9 +1,9 @@
 """`Script`: the whole motion of an experiment, and the pieces in which it is sent.
 
-A script leads the robot from its present pose through one or more excitations, with slow point to
-point motions and short rests between them. It is sent to the controller in short pieces. Each
-piece is complete: it ends with a stop along the planned path. A controller that receives no
-further piece therefore brakes the robot on its own.
+A script leads the robot from its present pose through one or more excitations, with slow
+point-to-point motions and short rests between them. It is sent to the controller in short pieces,
+each of which ends with a stop along the planned path. A controller that receives no further piece
+therefore brakes the robot on its own.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from robodyn_ros.dynamics import RobotDynamics
 from robodyn_ros.excitation import Excitation
 from robodyn_ros.spatial import Array
 
-DWELL = 0.5  # s of rest before and after each excitation, until vibrations have decayed
-APPROACH_FRACTION = 0.25  # of the velocity limit, on the way to the start of an excitation
-FASTEST_APPROACH = 1.0  # rad/s or m/s
-LONGEST_APPROACH = 60.0  # s; slower motions would not need less torque
-TORQUE_FRACTION = 0.9  # of the effort limit, on the way to the start of an excitation
-STOPS = (0.3, 0.5, 0.8, 1.3, 2.0, 3.0)  # s, durations of a stop; the first that is feasible
+DWELL = 0.5  # s at rest before and after each excitation, until vibrations have decayed
+APPROACH_FRACTION = 0.25  # fraction of the velocity limit for motions between excitations
+FASTEST_APPROACH = 1.0  # rad/s or m/s, largest velocity of these motions
+LONGEST_APPROACH = 60.0  # s; slower motions do not reduce the torque noticeably
+TORQUE_FRACTION = 0.9  # fraction of the effort limit for motions between excitations
+STOPS = (0.3, 0.5, 0.8, 1.3, 2.0, 3.0)  # s, candidate durations of a stop
 
 APPROACH = 'approach'  # name of every part of a script that is not recorded
 
@@ -38,7 +38,7 @@ class Window:
     name : str
         Name of the recording.
     start, end : float
-        s from the start of the script.
+        Times from the start of the script, s.
     """
 
     name: str
@@ -57,7 +57,7 @@ class Script:
     windows : tuple of Window
         The parts of it that are recorded.
     dynamics : RobotDynamics
-        Of the nominal robot; a stop exceeds no effort limit of it.
+        Dynamics of the nominal robot, whose effort limits a stop must respect.
     """
 
     reference: Reference
@@ -65,7 +65,7 @@ class Script:
     dynamics: RobotDynamics
 
     def place(self, time: float) -> tuple[str, float]:
-        """Return the name of the part at a time (s), and which fraction of it is over."""
+        """Return the name of the part at a time (s), and its completed fraction."""
         if time < 0:
             return APPROACH, 0.0
         edges = [0.0]
@@ -84,12 +84,12 @@ class Script:
         Parameters
         ----------
         start, end : float
-            Times that the part contains, s from the start of the script.
+            Times between which the part extends, s from the start of the script.
 
         Returns
         -------
         piece : Reference
-            It has the same points as the whole motion, and the same times, until the stop begins.
+            A motion with the points and times of the whole motion until the stop begins.
         leaves : float
             Time at which the stop begins, s; infinity if the piece contains the end of the motion.
         """
@@ -106,8 +106,8 @@ class Script:
     def _stop(self, point: int) -> tuple[Array, Array, Array, Array]:
         """Return the points of a stop after a point.
 
-        It is the shortest that exceeds no effort limit; if there is none, that with the least
-        excess.
+        It is the shortest stop within the effort limits or, if there is none, the one that exceeds
+        them least.
         """
         whole = self.reference
         start = float(whole.times[point])
@@ -124,12 +124,12 @@ class Script:
 
 def plan_script(dynamics: RobotDynamics, here: Array, motions: Sequence[tuple[str, Excitation]],
                 rate: float) -> Script:
-    """Plan the motion from the present pose through some excitations.
+    """Plan the motion from the present pose through excitations.
 
     Parameters
     ----------
     dynamics : RobotDynamics
-        Of the nominal robot.
+        Dynamics of the nominal robot.
     here : ndarray, shape (n,)
         Present pose, rad or m.
     motions : sequence of (str, Excitation)
@@ -156,7 +156,7 @@ def plan_script(dynamics: RobotDynamics, here: Array, motions: Sequence[tuple[st
         rest(motion.at(0.0).q)
         t, (q, qd, qdd, _) = motion.samples(rate)
         qd, qdd = qd.copy(), qdd.copy()
-        qd[[0, -1]] = qdd[[0, -1]] = 0.0  # it begins and ends at rest, except for rounding
+        qd[[0, -1]] = qdd[[0, -1]] = 0.0  # removes round-off: it begins and ends at rest
         windows.append(Window(name, end, end + motion.duration))
         add(t, q, qd, qdd)
         rest(q[-1])
@@ -167,13 +167,13 @@ def plan_script(dynamics: RobotDynamics, here: Array, motions: Sequence[tuple[st
 
 def approach(dynamics: RobotDynamics, start: Array, goal: Array, rate: float,
              ) -> tuple[Array, Array, Array, Array]:
-    """Return a slow point to point motion.
+    """Return a slow point-to-point motion.
 
     Parameters
     ----------
     dynamics : RobotDynamics
-        Of the nominal robot. The motion is slow enough for its effort limits, except where
-        gravity alone exceeds them.
+        Dynamics of the nominal robot. The motion respects its effort limits, except where gravity
+        alone exceeds them.
     start, goal : ndarray, shape (n,)
         Poses, rad or m.
     rate : float
@@ -182,9 +182,9 @@ def approach(dynamics: RobotDynamics, start: Array, goal: Array, rate: float,
     Returns
     -------
     times : ndarray, shape (N,)
-        s.
+        Times, s.
     q, qd, qdd : ndarray, shape (N, n)
-        rad or m and their derivatives.
+        Positions, velocities and accelerations; rad or m, s.
     """
     joints = dynamics.joints
     speed = np.minimum(APPROACH_FRACTION * joints.velocity_limit, FASTEST_APPROACH)
@@ -204,11 +204,11 @@ def approach(dynamics: RobotDynamics, start: Array, goal: Array, rate: float,
 
 def _stop_along(whole: Reference, start: float, seconds: float, spacing: float,
                 ) -> tuple[Array, Array, Array, Array]:
-    """Return a stop on the path of a motion: its time runs slower and slower until it stands.
+    """Return a stop on the path of a motion, by time scaling.
 
-    With u = (t - start) / seconds the motion is taken at the time s(u), whose rate
-    ds/dt = 1 - u^2 (3 - 2 u) falls from 1 to 0. The joints stay on the path that was planned, and
-    position, velocity and acceleration are continuous.
+    With u = (t - start) / seconds the motion is evaluated at the time s(u), whose rate
+    ds/dt = 1 - u^2 (3 - 2 u) falls from 1 to 0. The joints stay on the planned path, and position,
+    velocity and acceleration are continuous.
     """
     u = np.arange(1, max(int(np.ceil(seconds / spacing)), 1) + 1)
     u = u / u[-1]

@@ -1,4 +1,4 @@
-"""`StateMonitor`: records joint states, judges them, and hands them to the live fit."""
+"""`StateMonitor`: records and checks joint states, and provides them to the live fit."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from robodyn_ros.experiment.recorder import JOINT_STATES, MOTOR_STATES, Recorder
 from robodyn_ros.model import Joints
 from robodyn_ros.spatial import Array
 
-JUMP = 1.0  # s by which stamps may advance beyond the wall clock
-RANGE_SLACK = 0.02  # by which a position may leave its range, as a fraction of the range
-VELOCITY_SLACK = 1.3  # times the velocity limit
-STANDSTILL = 0.1  # s of unchanged positions, after which a joint off its reference counts as stuck
-REFERENCE_MOVED = 0.02  # rad or m of reference motion, during which positions must have changed
-UNCHANGED_SAMPLES = 10  # in a row, after which the states of a joint off its reference are frozen
-MOST_SAMPLES = 20_000  # kept for the live fit; the oldest are dropped
+JUMP = 1.0  # s by which stamps may advance more than the wall clock
+RANGE_SLACK = 0.02  # fraction of its range by which a position may leave the range
+VELOCITY_SLACK = 1.3  # largest velocity over the velocity limit
+STANDSTILL = 0.1  # s of unchanged positions after which a joint off its reference is stuck
+REFERENCE_MOVED = 0.02  # rad or m of reference motion during which states must have changed
+UNCHANGED_SAMPLES = 10  # consecutive equal states that are frozen if a joint is off its reference
+MOST_SAMPLES = 20_000  # most samples that are queued for the live fit; the oldest are dropped
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,11 +31,11 @@ class Sample:
     Attributes
     ----------
     stamp : int
-        ns, on the clock of the joint states.
+        Stamp, ns, on the clock of the joint states.
     q, qd, tau : ndarray, shape (n,)
-        rad or m, rad/s or m/s, N m or N.
+        Positions, velocities and torques; rad or m, rad/s or m/s, N m or N.
     arrived : float
-        When it arrived, s of the monotonic clock.
+        Time of its arrival, s of the monotonic clock.
     """
 
     stamp: int
@@ -47,12 +47,12 @@ class Sample:
 
 @dataclass(eq=False)
 class _LastChange:
-    """When measured values last changed, to the last bit, and what the reference was then."""
+    """The times at which measured values last changed by even one bit."""
 
     sample: Sample
-    anything: float  # s of the monotonic clock: any position, velocity or effort
-    position: Array  # the same for the position of each joint
-    reference: Array
+    anything: float  # time at which any position, velocity or effort changed, s, monotonic clock
+    position: Array  # time at which the position of each joint changed
+    reference: Array  # the reference at the time of ``anything``
 
 
 def _differs(one: Sample, other: Sample) -> bool:
@@ -60,18 +60,18 @@ def _differs(one: Sample, other: Sample) -> bool:
 
 
 class StateMonitor:
-    """Receives joint states on one thread and answers questions about them on others.
+    """Receives joint states on one thread, and checks them on the thread of the experiment.
 
     Parameters
     ----------
     joints : Joints
         The joints of the robot.
     timeout : float
-        s without a new state, after which states count as missing.
+        Time without a new state after which states count as missing, s.
     frozen_after : float
-        s of unchanged states under a moving reference, after which they count as frozen.
+        Time of unchanged states under a moving reference after which they count as frozen, s.
     tracking_tolerance : float
-        rad or m by which a joint may be off its reference.
+        Largest deviation of a joint from its reference, rad or m.
 
     Attributes
     ----------
@@ -93,19 +93,19 @@ class StateMonitor:
         self._recorders: list[tuple[int, int, Recorder]] = []
         self._problem = ''
         self._changed: _LastChange | None = None
-        self._unchanged = 0  # samples in a row that repeat the one before to the last bit
+        self._unchanged = 0  # number of consecutive samples that equal the previous one
 
     # called by the thread that receives the states ------------------------------------------
 
     def add_state(self, stamp: int, q: Array, qd: Array | None, tau: Array | None) -> None:
-        """Take a state; without velocities or finite efforts it is refused.
+        """Store a state; one without velocities or finite efforts is counted as refused.
 
         Parameters
         ----------
         stamp : int
-            ns. A state whose stamp repeats the one before is ignored.
+            Stamp, ns. A state with the same stamp as the previous one is ignored.
         q, qd, tau : ndarray, shape (n,), or None
-            rad or m, rad/s or m/s, N m or N.
+            Positions, velocities and torques; rad or m, rad/s or m/s, N m or N.
         """
         last, now = self.latest, time.monotonic()
         if last is not None:
@@ -130,11 +130,11 @@ class StateMonitor:
         self.refused += 1
 
     def record(self, stamp: int, message: bytes) -> None:
-        """Take a serialised joint state with its stamp, ns, whether it is valid or not."""
+        """Record a serialised joint state with its stamp, ns, whether it is valid or not."""
         self._write(JOINT_STATES, stamp, message)
 
     def record_motors(self, message: bytes) -> None:
-        """Take a serialised state of the motors; it is recorded with the last joint state."""
+        """Record a serialised motor state, in the same window as the last joint state."""
         last = self.latest
         if last is not None:
             self._write(MOTOR_STATES, last.stamp, message)
@@ -150,6 +150,10 @@ class StateMonitor:
         """Forget problems of earlier experiments."""
         self._problem, self._changed, self._unchanged = '', None, 0
 
+    def forget_state(self) -> None:
+        """Forget the latest state, so that the next one counts as the first."""
+        self.latest = None
+
     def begin(self) -> None:
         """Forget earlier problems and begin to collect samples."""
         self.forget()
@@ -158,7 +162,7 @@ class StateMonitor:
             self._collecting = True
 
     def add_recorder(self, recorder: Recorder, start: int, end: int) -> None:
-        """Record the states whose stamps, ns, are between start and end."""
+        """Record the states with stamps, ns, between start and end."""
         self._recorders = [*self._recorders, (start, end, recorder)]
 
     def end(self) -> None:
@@ -178,15 +182,15 @@ class StateMonitor:
         return samples
 
     def check(self) -> Sample:
-        """Return the latest state if the experiment may go on.
+        """Return the latest state if the experiment may continue.
 
         Raises
         ------
         StatesMissingError
             No new state has arrived for `timeout`.
         ExperimentError
-            The disk fails, stamps jumped, no state has arrived at all, a joint leaves its range
-            or exceeds its velocity limit.
+            Recording failed, stamps jumped, no state has arrived at all, or a joint leaves its
+            range or exceeds its velocity limit.
         """
         joints, latest = self.joints, self.latest
         for *_, recorder in self._recorders:
@@ -213,21 +217,21 @@ class StateMonitor:
     def check_motion(self, latest: Sample, reference: Array) -> None:
         """Compare a state with the reference of its time.
 
-        Friction can hold a joint so that its position does not change by a single bit; velocity
-        noise or the controller's growing effort tell that the states are alive all the same. Where
-        nothing at all changes, the source of the states is frozen.
+        Friction can hold a joint so that its position does not change by a single bit, while
+        velocity noise or the growing effort of the controller show that the states are still
+        updated. If nothing at all changes, the source of the states is frozen.
 
         Parameters
         ----------
         latest : Sample
-            A state, as `check` has returned it.
+            A state that `check` has returned.
         reference : ndarray, shape (n,)
             Positions that the robot should have had then, rad or m.
 
         Raises
         ------
         ExperimentError
-            The states are frozen, a joint sticks or is off its reference.
+            The states are frozen, or a joint is stuck or off its reference.
         """
         now, changed = time.monotonic(), self._changed
         if changed is None:
@@ -241,7 +245,7 @@ class StateMonitor:
         lost = np.abs(away) > self.tracking_tolerance
         same = now - changed.anything
         moved = np.abs(reference - changed.reference).max() > REFERENCE_MOVED
-        # this thread may have slept while the states stood still: their number tells it as well
+        # this thread may have been suspended meanwhile, so the number of equal states counts too
         if ((moved and (same > self.frozen_after or (lost.any() and same > STANDSTILL)))
                 or (lost.any() and self._unchanged >= UNCHANGED_SAMPLES)):
             raise ExperimentError(

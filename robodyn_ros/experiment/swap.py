@@ -1,4 +1,4 @@
-"""`swap_model`: gives a model to several running nodes, to all of them or to none."""
+"""`swap_model`: replaces the model of several running nodes, of all of them or of none."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from typing import Protocol
 
 from robodyn_ros.errors import RobodynError
 
-TICK = 0.05  # s between two looks whether the job was told to stop
+TICK = 0.05  # s between two checks whether the job was stopped
 
 
 class SwapError(RobodynError):
-    """The model could not be given to all nodes."""
+    """The model of some node could not be replaced."""
 
 
 @dataclass(frozen=True)
 class ModelTexts:
-    """A model as running nodes take it.
+    """A model in the form in which running nodes receive it.
 
     Attributes
     ----------
@@ -37,16 +37,16 @@ class ModelTexts:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a node answers to a new model, or to a rollback.
+    """The answer of a node to a new model or to a rollback.
 
     Attributes
     ----------
     success : bool
-        Whether the node took it.
+        Whether the node accepted it.
     message : str
-        What it did, or why not.
+        What the node did, or the reason for a rejection.
     version : int
-        Version of the model that it uses now.
+        Version of the model that the node uses now.
     """
 
     success: bool
@@ -55,23 +55,23 @@ class Answer:
 
 
 class ModelUser(Protocol):
-    """A running node that can be given a model."""
+    """A running node whose model can be replaced."""
 
     name: str
 
     def is_ready(self) -> bool:
-        """Return whether the node is there."""
+        """Return whether the services of the node are available."""
 
     def set_model(self, model: ModelTexts) -> Future[Answer]:
         """Ask the node to use a model."""
 
     def roll_back(self) -> Future[Answer]:
-        """Ask the node to use the model before again."""
+        """Ask the node to return to the previous model."""
 
 
 def swap_model(users: Sequence[ModelUser], model: ModelTexts, *, timeout: float,
                check: Callable[[], None] = lambda: None) -> list[int]:
-    """Give a model to all nodes; if one fails, return those before it to their old model.
+    """Replace the model of all nodes; if one fails, roll back those that were changed before.
 
     Parameters
     ----------
@@ -80,10 +80,10 @@ def swap_model(users: Sequence[ModelUser], model: ModelTexts, *, timeout: float,
     model : ModelTexts
         The model.
     timeout : float
-        s that a node may take for an answer. A node that takes the model after that is rolled
-        back as soon as it answers.
+        Timeout for the answer of a node, s. A node that accepts the model later is rolled back as
+        soon as it answers.
     check : callable
-        It is called many times a second; an exception that it raises ends the swap.
+        Called many times per second; an exception that it raises ends the swap.
 
     Returns
     -------
@@ -93,8 +93,8 @@ def swap_model(users: Sequence[ModelUser], model: ModelTexts, *, timeout: float,
     Raises
     ------
     SwapError
-        A node is not there, refused the model, or did not answer. It names the node, and every
-        node that could not be rolled back.
+        A node is not running, refused the model, or did not answer. The message names the node,
+        and every node that could not be rolled back.
     """
     absent = [user.name for user in users if not user.is_ready()]
     if absent:
@@ -135,7 +135,7 @@ def _answer(asked: Future[Answer], timeout: float, check: Callable[[], None]) ->
 
 
 def _roll_back(users: Sequence[ModelUser], timeout: float) -> list[str]:
-    """Roll nodes back; return the names of those with which it failed."""
+    """Roll nodes back; return the names of those that failed."""
     asked = [(user.name, user.roll_back()) for user in users]
     kept = []
     for name, future in asked:
@@ -148,7 +148,7 @@ def _roll_back(users: Sequence[ModelUser], timeout: float) -> list[str]:
 
 
 def _roll_back_late(user: ModelUser, asked: Future[Answer]) -> None:
-    """Roll a node back if it takes the model after nobody waits for it any more."""
+    """Roll a node back if it accepts the model after the timeout."""
     def on_answer(answered: Future[Answer]) -> None:
         if answered.exception() is None and answered.result().success:
             user.roll_back()

@@ -1,1 +1,1 @@
-"""The ROS 2 nodes: message -> array -> core -> message. The only folder that knows ROS."""
+"""The ROS 2 nodes, which convert messages for the core; the only package that imports ROS."""

@@ -1,4 +1,4 @@
-"""What the nodes share: lifecycle, parameters, the model and the services that change it."""
+"""`DynamicsNode`: lifecycle, parameters, model and services that the nodes have in common."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ STRONGEST_GRAVITY = 100.0  # m/s^2; what is more was given in mm/s^2, for exampl
 class DynamicsNode(ReportingNode):
     """A lifecycle node with a model.
 
-    Subclasses create what they use in ``set_up`` (through ``keep``: cleanup destroys it), check
-    their parameters in ``check_parameters`` and use them from ``apply_parameters`` on, and follow
-    a new model in ``on_model``.
+    Subclasses create their interfaces in ``set_up`` (with ``keep``, so that cleanup destroys
+    them), check changed parameters in ``check_parameters`` and adopt them in
+    ``apply_parameters``, and adopt a new model in ``on_model``.
 
     Parameters
     ----------
@@ -53,14 +53,14 @@ class DynamicsNode(ReportingNode):
     """
 
     kernels: tuple[str, ...] = ()
-    packages: tuple[str, ...] = ()  # the node is useless without them
-    hot_swap = True  # offers ~/set_model and ~/rollback
+    packages: tuple[str, ...] = ()  # optional packages that the node requires
+    hot_swap = True  # whether the node offers ~/set_model and ~/rollback
 
     def __init__(self, name: str, helper: HelperProcess | None = None, **options: Any):
         super().__init__(name, **options)
         self.active = False
         self.helper = helper
-        self.failure = ''  # of the last configuration, where it ends the node
+        self.failure = ''  # reason why the last configuration failed, if this ends the node
         declare_common_parameters(self)
         self.declare_parameters_of_node()
         self.keeper = ModelKeeper(self.kernels, self.report, self._swapped, helper)
@@ -81,20 +81,20 @@ class DynamicsNode(ReportingNode):
         """Create publishers, subscriptions and timers (configure)."""
 
     def on_model(self, running: Running) -> None:
-        """Follow a new model; called on the thread that built it."""
+        """Adopt a new model; called on the thread that built it."""
 
     def before_shutdown(self) -> None:
-        """Publish what must be said before the node ends; the topics still work."""
+        """Publish last messages before the node ends, while its topics still work."""
 
     def check_parameters(self, changes: dict[str, Any]) -> str | None:
-        """Check changed parameters, and change nothing; return what is wrong, or None."""
+        """Check changed parameters without adopting them; return what is wrong, or None."""
         return None
 
     def apply_parameters(self, changes: dict[str, Any]) -> None:
-        """Act by parameters that were changed."""
+        """Adopt changed parameters."""
 
     def more_diagnostics(self) -> dict[str, Any]:
-        """Return values of the node's own for /diagnostics."""
+        """Return additional values for /diagnostics."""
         return {}
 
     def level(self) -> tuple[bytes, str]:
@@ -106,7 +106,7 @@ class DynamicsNode(ReportingNode):
     # lifecycle ---------------------------------------------------------------------------
 
     def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Create the interfaces; build the model where robot_description is a parameter."""
+        """Create the interfaces; build the model if robot_description is given as a parameter."""
         self.failure = ''
         try:
             return self._configure()
@@ -162,12 +162,12 @@ class DynamicsNode(ReportingNode):
     def end(self) -> None:
         """Stop all threads and destroy the interfaces."""
         self.active = False
-        self._arrived = None  # a description that is sent again counts after cleanup
+        self._arrived = None  # after cleanup, the same description is accepted again
         while self._made:
             self._made.pop()()
 
     def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Stop for good."""
+        """Shut the node down."""
         self.before_shutdown()
         return self.on_cleanup(state)
 
@@ -179,10 +179,10 @@ class DynamicsNode(ReportingNode):
         return entity
 
     def listen(self, *subscriptions: tuple[Any, ...], newest: bool = False) -> None:
-        """Serve (type, topic, callback, qos, raw or not) on a fast thread until cleanup.
+        """Serve subscriptions on a fast thread until cleanup.
 
-        With ``newest`` only the newest of the messages that wait is handed on, and the others are
-        counted as ``superseded``.
+        Each one is a tuple of the arguments of `FastSubscriptions.add`. With ``newest`` only the
+        newest queued message is processed, and the others are counted as ``superseded``.
         """
         fast = FastSubscriptions(self, self.on_failure, self._on_superseded if newest else None)
         for subscription in subscriptions:
@@ -194,7 +194,7 @@ class DynamicsNode(ReportingNode):
         self.counts['superseded'] += count
 
     def pace(self, function: Callable[[], None], rate: float) -> Pacer:
-        """Call a function at a rate (Hz of the wall clock) until cleanup."""
+        """Call a function at a rate (Hz of wall time) until cleanup."""
         pacer = Pacer(function, 1.0 / rate, self.on_failure)
         self._made.append(pacer.stop)
         return pacer
@@ -220,7 +220,7 @@ class DynamicsNode(ReportingNode):
     # the model ---------------------------------------------------------------------------
 
     def _on_description(self, message: String) -> None:
-        if message.data == self._arrived:  # sent again: there is nothing new in it
+        if message.data == self._arrived:  # the same description was sent again
             return
         self._arrived = message.data
         self.report('info', f'robot_description arrived ({len(message.data)} characters)')
@@ -270,7 +270,7 @@ class DynamicsNode(ReportingNode):
         self.on_model(running)
         ignored = {finding.joint for finding in model.findings if not finding.used}
         for issue in running.verdict.issues if running.verdict else ():
-            if issue.where not in ignored:  # those were reported with the findings
+            if issue.where not in ignored:  # these were reported with the findings
                 self.report('warning', f'{issue.where}: {issue.text}')
 
     # parameters --------------------------------------------------------------------------

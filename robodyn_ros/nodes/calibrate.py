@@ -16,14 +16,14 @@ from rich.table import Table
 from robodyn_interfaces.action import IdentifyDynamics
 
 COLOURS = {'good': 'green', 'doubtful': 'yellow', 'bad': 'red'}
-PATIENCE = 10.0  # s to wait for the action server
+PATIENCE = 10.0  # s, timeout for the action server
 
 
 def calibrate(goal: IdentifyDynamics.Goal, action: str, console: Console | None = None) -> int:
     """Send a goal, show its progress and its result, and return the exit code.
 
-    The first interrupt (Ctrl-C) cancels the goal: the robot brakes, and what was recorded is kept.
-    The second one ends the command at once.
+    The first interrupt (Ctrl-C) cancels the goal: the robot brakes, and recordings are kept. The
+    second one ends the command immediately.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ def calibrate(goal: IdentifyDynamics.Goal, action: str, console: Console | None 
     action : str
         Name of the action.
     console : Console, optional
-        Where everything is printed.
+        The console for all output.
 
     Returns
     -------

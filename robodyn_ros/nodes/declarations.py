@@ -1,4 +1,4 @@
-"""What the nodes declare, for those who start them: launch files offer every parameter."""
+"""The parameters that the nodes declare, from which launch files make their arguments."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ class Declaration:
     Attributes
     ----------
     name : str
-        Its name.
+        Name of the parameter.
     default : bool, int, float, str or list
-        Its value where nothing else is given; a value has the same type.
+        Default value, which also determines the type.
     description : str
-        What it means, with its unit.
+        Description, with the unit.
     range : tuple of float, optional
-        Least and largest value.
+        Smallest and largest value.
     read_only : bool
-        Whether it can be given at the start alone.
+        Whether the parameter can be set only at the start.
     """
 
     name: str
@@ -46,12 +46,12 @@ class Declaration:
     read_only: bool = False
 
     def value_of(self, text: str) -> Any:
-        """Return the value that a text gives.
+        """Return the value of a text.
 
         Raises
         ------
         ValueRangeError
-            The text gives no value of the parameter's type, or one outside its range.
+            The text is not a value of the parameter's type, or it is outside its range.
         """
         try:
             value = parse_yaml(text)
@@ -68,7 +68,7 @@ class Declaration:
     def _entry(self, value: Any, kind: type, text: str) -> Any:
         words = {bool: 'true or false', int: 'an integer', float: 'a number', str: 'a text'}
         if kind is float and isinstance(value, str):
-            with suppress(ValueError):  # YAML takes 1e-5, without a point, for a text
+            with suppress(ValueError):  # in YAML, 1e-5 without a decimal point is a text
                 value = float(value)
         fits = isinstance(value, (int, float) if kind is float else kind)
         if not fits or (isinstance(value, bool) and kind is not bool):
@@ -81,7 +81,7 @@ class Declaration:
 
 
 class _Recorder:
-    """Takes declarations in the place of a node."""
+    """Records declarations in place of a node."""
 
     def __init__(self) -> None:
         self.declarations: dict[str, Declaration] = {}

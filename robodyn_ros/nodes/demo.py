@@ -1,4 +1,4 @@
-"""`robodyn demo`: a simulated arm follows a motion with PD alone, with gravity, with its model."""
+"""`robodyn demo`: a simulated arm follows a motion with PD, PD + gravity, and PD + whole model."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ from robodyn_ros.nodes.processes import NodeProcess
 from robodyn_ros.nodes.stamps import nanoseconds, set_nanoseconds
 from robodyn_ros.nodes.trajectories import joint_trajectory
 
-RATE = 500.0  # Hz of the simulator, and so of the loop
-PATIENT = 600.0  # s: where this machine is busy, the arm waits for its controller, in lock-step
-ATTEMPTS = 3  # to put the arm at the start
+RATE = 500.0  # Hz, rate of the simulator and of the control loop
+PATIENT = 600.0  # s, timeouts of the controller; in lock-step, the arm waits on a busy machine
+ATTEMPTS = 3  # attempts to put the arm at the start
 LAWS = {'pd': 'PD', 'pd_gravity': 'PD + gravity', 'feedforward_pd': 'PD + whole model'}
 WIDE = 110  # columns of a terminal that shows every term
-TOLERANCE = 1e-9  # of the terms against the core, relative to the largest of its kind
+TOLERANCE = 1e-9  # of the published terms, relative to the largest value of each term
 TERMS = ('gravity', 'coriolis', 'friction', 'mass_matrix')
 HEARD = {'/joint_states': JointState, '/simulator/torque': JointState,
          '/dynamics/terms': DynamicsTerms}
@@ -53,7 +53,7 @@ RECORDED = {'/joint_states': 'sensor_msgs/msg/JointState',
 
 @dataclass(eq=False)
 class Track:
-    """What one law made of the motion: s from its start, measured and wanted positions, torque."""
+    """The motion under one law: time from its start (s), measured and wanted positions, torque."""
 
     law: str
     t: Any
@@ -69,7 +69,7 @@ class Track:
 
 @dataclass(eq=False)
 class Heard:
-    """Messages as they came."""
+    """Received messages, serialised."""
 
     messages: dict[str, list[bytes]] = field(default_factory=lambda: {t: [] for t in HEARD})
 
@@ -80,7 +80,7 @@ class Heard:
 
 
 class Audience(Node):
-    """Hears everything, asks for the laws, sends the motion."""
+    """Receives all topics, selects the laws, and sends the motion."""
 
     def __init__(self, text: str, recorder: Recorder | None):
         super().__init__('demo')
@@ -90,7 +90,7 @@ class Audience(Node):
         self._description = self.create_publisher(String, 'robot_description', LATCHED)
         self._description.publish(String(data=text))
         self._reference = self.create_publisher(JointTrajectory, 'feedforward/reference', 1)
-        # messages are kept as they come, serialised, and read when there is time
+        # messages are stored serialised, and deserialised later
         self._fast = FastSubscriptions(self, lambda topic, error: None)
         for topic, kind in HEARD.items():
             self._fast.add(kind, topic, partial(self._on, topic), DEPTH, raw=True)
@@ -115,7 +115,7 @@ class Audience(Node):
         return known and self._mode.service_is_ready() and self._reset.service_is_ready()
 
     def begin(self, law: str) -> list[Any]:
-        """Ask for a law, and put the arm at the start; return the answers to come."""
+        """Select a law and put the arm at the start; return the futures of both requests."""
         request = SetParameters.Request(
             parameters=[Parameter('mode', value=law).to_parameter_msg()])
         return [self._mode.call_async(request), self._reset.call_async(Trigger.Request())]
@@ -136,7 +136,7 @@ class Audience(Node):
 def run_demo(model: Model, text: str, *, seconds: float, picture: Path | None = None,
              plot: Path | None = None, record: Path | None = None,
              console: Console | None = None) -> int:
-    """Run the demo; return 0 where all nodes lived, every term was right, and the model helped."""
+    """Run the demo; return 0 if all nodes ran, all terms were correct, and the model helped."""
     console = console or Console()
     os.environ.setdefault('ROS_AUTOMATIC_DISCOVERY_RANGE', 'LOCALHOST')
     motion = sample_motion(model, period=max(seconds / 2, 3.0), harmonics=4, speed=0.6)
@@ -203,7 +203,7 @@ def _start(stack: ExitStack, model: Model, motion: Excitation) -> list[NodeProce
 
 def _run(law: str, motion: Excitation, audience: Audience, executor: Any,
          nodes: list[NodeProcess], console: Console, model: Model) -> Track | None:
-    """Follow the motion under one law; None where a node died."""
+    """Follow the motion under one law; return None if a node died."""
     for _ in range(ATTEMPTS):  # the first state may come before its listeners are connected
         answers = audience.begin(law)
         if not _spin(executor, 30.0, nodes,
@@ -262,7 +262,7 @@ def _table(title: str, heard: Heard, motion: Excitation, start: int, elapsed: fl
     rates = '  '.join(f'{topic} {len(messages) / max(elapsed, 1e-3):.0f} Hz'
                        for topic, messages in heard.messages.items())
     return Group(table, f'{elapsed:4.1f} s  {rates}',
-                 'units: rad, N m, kg m^2; of sliding joints m, N, kg')
+                 'units: rad, N m, kg m^2; for prismatic joints m, N, kg')
 
 
 def _terms_error(heard: Heard, model: Model) -> float:
@@ -282,12 +282,12 @@ def _terms_error(heard: Heard, model: Model) -> float:
 
 
 def _overall(model: Model, track: Track) -> tuple[float, str]:
-    """Root mean square over the joints that turn (rad), or, where none does, over all (m)."""
+    """Return the root mean square over revolute joints (rad) or, if there are none, all (m)."""
     turns = np.array([not model.prismatic[model.body_joints.index(name)]
                       for name in model.joint_names])
     some = turns if turns.any() else ~turns
     return (float(np.sqrt(np.mean(np.square(track.error[some])))),
-            'joints that turn' if turns.any() and not turns.all() else 'all joints')
+            'revolute joints' if turns.any() and not turns.all() else 'all joints')
 
 
 def _summary(model: Model, tracks: list[Track], wrong: float) -> Group:
@@ -320,7 +320,7 @@ def _save_picture(path: Path, model: Model, tracks: list[Track], heard: Heard,
 
 
 def _spin(executor: Any, seconds: float, nodes: list[NodeProcess], until: Any = None) -> bool:
-    """Spin; False where a node died, or ``until`` did not come true in time."""
+    """Spin; return False if a node died, or ``until`` did not become true in time."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         executor.spin_once(timeout_sec=0.05)

@@ -1,4 +1,4 @@
-"""The node `dynamics`: joint states in, the terms of the equations of motion out."""
+"""The node `dynamics`: publishes the terms of the equations of motion for each joint state."""
 
 from __future__ import annotations
 
@@ -41,19 +41,19 @@ def cut_names(dynamics: RobotDynamics) -> list[str]:
 
 
 def view(array: Any) -> np.ndarray:
-    """Return NumPy's view of a message's array of doubles: writing to it fills the message."""
+    """Return a NumPy view of a message's array of doubles; writing to it fills the message."""
     return np.frombuffer(array, dtype=np.float64)
 
 
 class Outputs:
-    """Messages of one model, made once and filled for every state."""
+    """The messages for one model, created once and filled for every state."""
 
     def __init__(self, running: Running, frame: str):
         model, n = running.model, running.joints.n
         self.running, self.reader = running, StateReader(running.joints)
         names = list(running.joints.joint_names)
-        self.position: Any = None  # measured last
-        self.pose: Any = None  # of all joints, in the last state in which closed loops close
+        self.position: Any = None  # last measured positions
+        self.pose: Any = None  # pose of all joints at the last state in which closed loops close
         self.cuts = cut_names(running.dynamics)
         self.vectors, self.views = {}, {}
         for term in ('gravity', 'coriolis', 'friction'):
@@ -121,13 +121,13 @@ class DynamicsPublisher(DynamicsNode):
         self.listen((JointState, 'joint_states', self._on_state, SENSOR_DATA))
 
     def on_model(self, running: Running) -> None:
-        """Make messages for the new model; the next state uses them."""
+        """Create messages for the new model, which the next state uses."""
         outputs = Outputs(running, running.model.description.root)
         self._offer_constraint_forces(outputs.cuts)
         self._outputs = outputs
 
     def more_diagnostics(self) -> dict[str, Any]:
-        """Return how far closed loops are from a singularity: 1 far, 0 there."""
+        """Return the distance of closed loops from a singularity, between 0 and 1."""
         outputs = self._outputs
         if outputs is None or outputs.position is None or not outputs.cuts:
             return {}
@@ -166,7 +166,7 @@ class DynamicsPublisher(DynamicsNode):
             outputs.pose = outputs.running.dynamics.positions(q, near=outputs.pose)
             if wanted:
                 self._publish(outputs, wanted, message.header, q, qd, effort)
-        except RobodynError as error:  # the loops do not close there
+        except RobodynError as error:  # the loops do not close in this state
             self.warn('pose_refused', f'joint_states: {error}')
 
     def _publish(self, outputs: Outputs, wanted: set[str], header: Any, q: Any, qd: Any,

@@ -1,8 +1,8 @@
-"""Subscriptions and work at a fixed rate on threads of their own.
+"""Subscriptions and periodic work on separate threads.
 
-For every event rclpy's executor rebuilds its wait set from all services, timers and subscriptions
-of the node, which costs several times what a message itself does. Here a thread waits for a few
-subscriptions alone. Everything else of the node stays with the executor.
+For every event, rclpy's executor rebuilds its wait set from all services, timers and subscriptions
+of the node, which costs several times as much as processing a message. Here a thread waits for
+only a few subscriptions; the executor serves the rest of the node.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from rclpy.impl.implementation_singleton import rclpy_implementation
 from rclpy.node import Node
 from rclpy.qos import QoSProfile
 
-CAUGHT_UP = 0.02  # s of delay that work at a fixed rate catches up; longer delays are dropped
-DEPTH = 1000  # messages in a queue: what comes at 1 kHz while the machine pauses for a second
+CAUGHT_UP = 0.02  # s, longest delay that periodic work catches up; longer delays are dropped
+DEPTH = 1000  # messages in a queue, those of one second at 1 kHz
 
 
 class _NotForExecutors(CallbackGroup):
-    """A callback group whose members no executor serves."""
+    """A callback group that executors do not serve."""
 
     def can_execute(self, entity: Any) -> bool:
         return False
@@ -37,10 +37,10 @@ class _NotForExecutors(CallbackGroup):
 
 
 def private_interfaces_problem(node: Node) -> str | None:
-    """Return why the fast way cannot be used with this rclpy, or None.
+    """Return why fast subscriptions cannot be used with this rclpy, or None.
 
-    It needs interfaces that rclpy does not promise to keep: they are tried on live objects.
-    ``ROBODYN_FAST_SUBSCRIPTIONS=0`` switches the fast way off.
+    They need private interfaces of rclpy, which are tested on live objects here. The environment
+    variable ``ROBODYN_FAST_SUBSCRIPTIONS=0`` switches fast subscriptions off.
     """
     if os.environ.get('ROBODYN_FAST_SUBSCRIPTIONS') == '0':
         return 'ROBODYN_FAST_SUBSCRIPTIONS is 0'
@@ -67,24 +67,24 @@ def private_interfaces_problem(node: Node) -> str | None:
 
 
 class FastSubscriptions:
-    """Subscriptions that one thread serves, one message after the other.
+    """Subscriptions that a separate thread serves, one message at a time.
 
-    Where rclpy lacks the private interfaces that this needs, the node's executor serves them.
+    If rclpy lacks the private interfaces for this, the executor of the node serves them.
 
     Parameters
     ----------
     node : Node
-        The node that subscribes; its remappings and namespace hold as usual.
+        The node that subscribes; its remappings and namespace apply as usual.
     on_error : callable
-        Called as ``on_error(topic, exception)`` when a callback raises; the thread goes on.
+        Called as ``on_error(topic, exception)`` when a callback raises; the thread continues.
     on_superseded : callable, optional
-        With it only the newest of the messages that wait is handed on; it is called with the
-        number of the others.
+        If given, only the newest queued message is processed, and this is called with the number
+        of the others.
 
     Attributes
     ----------
     problem : str or None
-        Why the node's executor serves the subscriptions, None where the thread does.
+        Why the executor of the node serves the subscriptions; None if the thread does.
     """
 
     def __init__(self, node: Node, on_error: Callable[[str, Exception], None],
@@ -100,7 +100,7 @@ class FastSubscriptions:
 
     def add(self, kind: Any, topic: str, callback: Callable[[Any], None], qos: Any,
             raw: bool = False) -> None:
-        """Subscribe; before `start`. Raw messages come as serialised bytes."""
+        """Subscribe to a topic, before `start`; raw messages are passed as serialised bytes."""
         if self.problem is None:
             subscription = self._node.create_subscription(kind, topic, callback, qos, raw=raw,
                                                           callback_group=self._group)
@@ -140,7 +140,7 @@ class FastSubscriptions:
                     waiting.add_subscription(subscription.handle)
                 waiting.add_guard_condition(self._wake)
                 try:
-                    waiting.wait(500_000_000)  # ns; the context may end meanwhile
+                    waiting.wait(500_000_000)  # ns, since the context may end meanwhile
                 except rclpy_implementation.RCLError:
                     if context.ok():
                         raise
@@ -171,13 +171,13 @@ class FastSubscriptions:
     def _call(self, subscription: Any, callback: Callable[[Any], None], message: Any) -> None:
         try:
             callback(message)
-        except Exception as error:  # no message ends a running node
+        except Exception as error:  # a message must not end the node
             if self._node.context.ok():
                 self._on_error(subscription.topic_name, error)
 
 
 class Pace:
-    """Waits for equally spaced times of the wall clock; short delays are caught up."""
+    """Waits for equally spaced times of wall time; short delays are caught up."""
 
     def __init__(self) -> None:
         self._due = time.perf_counter()
@@ -190,9 +190,9 @@ class Pace:
 
 
 class Pacer:
-    """Calls a function at a fixed rate of the wall clock.
+    """Calls a function at a fixed rate of wall time.
 
-    Late calls are caught up if the delay is short; otherwise they are dropped.
+    After a short delay, late calls are made up for; after a longer one, they are dropped.
 
     Attributes
     ----------
@@ -218,7 +218,7 @@ class Pacer:
         while not self._stopping:
             try:
                 self._function()
-            except Exception as error:  # no error ends a running node
+            except Exception as error:  # an error must not end the node
                 if not self._stopping:
                     self._on_error('timer', error)
             pace.wait(self.period)

@@ -41,7 +41,7 @@ RELIABLE = QoSProfile(depth=10)
 
 @dataclass(frozen=True, eq=False)
 class Outputs:
-    """Messages for the joints of one model, made once and filled for every command."""
+    """The messages for the joints of one model, created once and filled for every command."""
 
     running: Running
     order: list[int]
@@ -52,11 +52,11 @@ class Outputs:
 
 
 class Feedforward(DynamicsNode):
-    """Plays ~/reference and publishes the torques that it needs.
+    """Plays ~/reference and publishes the required torques.
 
     In the mode ``feedforward`` the loop is open: the node publishes the inverse dynamics of the
     reference against the clock, and nothing without a valid reference. In all other modes it
-    answers every joint state with a torque of the `Supervisor`, and references run against the
+    responds to every joint state with a torque of the `Supervisor`, and references run on the
     stamps of the states.
     """
 
@@ -66,12 +66,12 @@ class Feedforward(DynamicsNode):
         self._controller: Controller | None = None
         self._reader: StateReader | None = None
         self._outputs: Outputs | None = None
-        self._before: tuple[Controller, Outputs] | None = None  # of a robot that was replaced
+        self._before: tuple[Controller, Outputs] | None = None  # those of the previous robot
         self._unfit = ''  # why the parameters do not fit the robot
-        self._lock = threading.RLock()  # of the controller and what belongs to it
+        self._lock = threading.RLock()  # guards the controller and its outputs
         self._pacer: Pacer | None = None
         self._watchdog: WatchdogKeeper | None = None
-        self._references = self._newest = 0  # count of references, and number of the one played
+        self._references = self._newest = 0  # number of references, and index of the current one
         super().__init__('feedforward', **options)
         self._reading = ReferenceReader(self.helper)
 
@@ -83,7 +83,7 @@ class Feedforward(DynamicsNode):
                 'and while joint_states are missing, Hz of the wall clock', range_=(1.0, 5000.0))
         declare(self, 'command_joints', [''], 'joints of ~/commands and their order; empty: all, '
                 'in the order of the URDF')
-        declare(self, 'watchdog', True, 'whether a process of its own commands hold, then zero, '
+        declare(self, 'watchdog', True, 'whether a separate process commands hold, then zero, '
                 'when this one gives no sign of life for state_timeout', read_only=True)
         declare_real_time(self)
         declare_tuning(self)
@@ -103,7 +103,7 @@ class Feedforward(DynamicsNode):
         return None
 
     def apply_parameters(self, changes: dict[str, Any]) -> None:
-        """Act by changed parameters."""
+        """Adopt changed parameters."""
         running = self.keeper.running
         if running is not None and ('command_joints' in changes or changes.keys() & set(NAMES)):
             self.on_model(running)
@@ -127,7 +127,7 @@ class Feedforward(DynamicsNode):
         self._pacer = self.pace(self._tick, self.get_parameter('rate').value)
 
     def on_model(self, running: Running) -> None:
-        """Act by a new model; a reference for other joints is dropped."""
+        """Adopt a new model; a reference for other joints is dropped."""
         values, joints = tuning_values(self), self.get_parameter('command_joints').value
         names, self._unfit = list(running.joints.joint_names), ''
         try:
@@ -156,12 +156,12 @@ class Feedforward(DynamicsNode):
         self._tell_terms()
 
     def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Stop publishing, after a torque of zero where the loop was closed."""
+        """Stop publishing; if the loop was closed, command zero torque first."""
         self.before_shutdown()
         return super().on_deactivate(state)
 
     def before_shutdown(self) -> None:
-        """Command zero as the last torque; in the open loop nothing is commanded."""
+        """Command zero as the last torque, unless the loop is open and nothing is commanded."""
         with self._lock:
             controller, outputs, self._before = self._controller, self._outputs, None
             if self._watchdog is not None:
@@ -174,7 +174,7 @@ class Feedforward(DynamicsNode):
                                               self.get_clock().now().nanoseconds))
                 for publisher in (self._torque, self._commands):
                     publisher.wait_for_all_acked(Duration(seconds=0.2))
-            self.active = False  # nothing comes after
+            self.active = False  # no other command may follow
             controller.forget()
 
     def level(self) -> tuple[bytes, str]:
@@ -192,7 +192,7 @@ class Feedforward(DynamicsNode):
         return level, f'{controller.law.tuning.law}: {controller.phase}'
 
     def publish_diagnostics(self) -> None:
-        """Publish the state, and warn of what commands cannot reach."""
+        """Publish the state, and warn about missing states, subscribers and the watchdog."""
         super().publish_diagnostics()
         controller = self._controller
         if controller is None or not self.active:
@@ -285,7 +285,7 @@ class Feedforward(DynamicsNode):
             return
         now, clock = time.monotonic(), self.get_clock().now().nanoseconds
         with self._lock:
-            if self._before is not None:  # another robot's commands come to their end
+            if self._before is not None:  # end the commands of the previous robot
                 former, outputs = self._before
                 self._publish(outputs, former.tick(now, clock))
                 if not former.ending:
@@ -326,7 +326,7 @@ class Feedforward(DynamicsNode):
             watchdog.stop()
 
     def _tell_terms(self) -> None:
-        """Tell the watchdog how to act with this model and these parameters."""
+        """Send the watchdog its terms for the current model and parameters."""
         controller, outputs = self._controller, self._outputs
         if self._watchdog is None or controller is None or outputs is None:
             return

@@ -1,4 +1,4 @@
-"""Messages of the action `IdentifyDynamics` -> `Goal`, and results -> messages."""
+"""Converts between messages of the action `IdentifyDynamics` and `Goal`, `Status`, `Outcome`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from robodyn_ros.experiment.results import URDF, Outcome
 
 
 def goal_of(message: IdentifyDynamics.Goal) -> Goal:
-    """Return what a goal message asks for."""
+    """Return the goal of a message."""
     values: dict[str, Any] = {}
     for field in fields(Goal):
         value = getattr(message, field.name)

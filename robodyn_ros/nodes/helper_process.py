@@ -1,12 +1,14 @@
-"""A process beside a node that starts others: for what must not hold the node, or outlive it.
+"""`HelperProcess`: runs work for a node in child processes, apart from its control loop.
 
-A thread cannot be limited in time or memory, and while it holds the interpreter, control stands
-still. `HelperProcess` is forked before the node has any thread; on request it forks again, and the
-child does one piece of work. It shares the node's memory pages, so that a child costs some
-milliseconds. It leaves the terminal's process group, since Ctrl-C and Ctrl-Z are the node's.
+A thread cannot be limited in time or memory, and control is blocked while a thread holds the
+interpreter. `HelperProcess` is forked before the node starts any thread. On request it forks
+again, and the child does one piece of work. Since it shares the memory pages of the node, starting
+a child takes only some milliseconds. It leaves the terminal's process group, so that Ctrl-C and
+Ctrl-Z reach only the node.
 
-Where the helper process is killed or stands still, the next request starts it again. A node with
-threads cannot fork, so that the new one is a fresh interpreter (``python -m`` this module).
+If the helper process was killed or is suspended, the next request starts a new one. Since a
+process with threads cannot fork safely, the new one is a fresh interpreter (``python -m`` this
+module).
 """
 
 from __future__ import annotations
@@ -36,11 +38,11 @@ _SIGNAL_AT_PARENTS_DEATH = 1  # PR_SET_PDEATHSIG of linux/prctl.h
 
 
 class HelperError(Exception):
-    """The helper process could not do its work: it took too long, too much memory, or died."""
+    """A work in a helper process failed, took too long or too much memory, or its process died."""
 
 
 class HelperProcess:
-    """Forks at once; call it before any thread is started and before ROS is initialised.
+    """Forks immediately; create it before any thread is started and before ROS is initialised.
 
     Parameters
     ----------
@@ -64,13 +66,13 @@ class HelperProcess:
     def start(self, name: str, *descriptors: int) -> tuple[socket.socket, int]:
         """Start a child that runs a work; return a connection to it and its process id.
 
-        The child finds the further file descriptors in the argument that it is sent: a tuple of
-        what `send` was given and their numbers.
+        If further file descriptors are given, the work is called with a tuple of the argument that
+        was sent, its end of the connection, and the numbers of these descriptors.
 
         Raises
         ------
         HelperError
-            Not even a helper process that was started again can do it.
+            The helper process could not be restarted.
         """
         pid = self.pid
         try:
@@ -80,7 +82,7 @@ class HelperProcess:
         try:
             return self._start(BEGINS_WITHIN, name, descriptors)
         except (OSError, EOFError) as error:
-            raise HelperError(f'the helper process cannot be started again: {error!r}') from None
+            raise HelperError(f'the helper process cannot be restarted: {error!r}') from None
 
     def _start(self, seconds: float, name: str,
                descriptors: tuple[int, ...]) -> tuple[socket.socket, int]:
@@ -100,7 +102,7 @@ class HelperProcess:
             if pid != self.pid:
                 return
             with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)  # it stands still
+                os.kill(pid, signal.SIGKILL)  # it may be suspended
             with suppress(ChildProcessError):
                 os.waitpid(pid, 0)
             before = self._socket
@@ -119,7 +121,7 @@ class HelperProcess:
         Raises
         ------
         HelperError
-            It took longer than that, died, or used too much memory; the child is gone.
+            The work failed, took longer than this time, used too much memory, or its process died.
         """
         connection, pid = self.start(name)
         end = time.monotonic() + seconds
@@ -130,8 +132,8 @@ class HelperProcess:
             except TimeoutError:
                 raise HelperError(f'it took longer than {seconds:g} s') from None
             except (OSError, EOFError, pickle.UnpicklingError):
-                raise HelperError('the process that did it died: it needed more memory than is '
-                                  'allowed, or crashed') from None
+                raise HelperError('its process died: it needed more memory than is allowed, or '
+                                  'crashed') from None
             finally:
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
@@ -140,7 +142,7 @@ class HelperProcess:
         return result
 
     def close(self) -> None:
-        """End the helper process and what it computes, even stopped; watchdogs go on."""
+        """End the helper process, even a suspended one, and its works; watchdogs continue."""
         self._socket.close()
         with suppress(ProcessLookupError):
             os.kill(self.pid, signal.SIGKILL)
@@ -158,7 +160,7 @@ def receive(connection: socket.socket, end: float | None = None) -> Any:
     Raises
     ------
     TimeoutError, EOFError
-        It did not come in time; the other side is gone.
+        The value did not arrive in time, or the other side has closed the connection.
     """
     return pickle.loads(_read(connection, LENGTH.unpack(_read(
         connection, LENGTH.size, end))[0], end))
@@ -176,7 +178,7 @@ def _read(connection: socket.socket, count: int, end: float | None) -> bytes:
 
 
 def limit_memory(more: int) -> None:
-    """Let this process use some bytes more than it has now."""
+    """Limit the memory of this process to some bytes more than it uses now."""
     with open('/proc/self/statm') as file:
         pages = int(file.read().split()[0])
     with suppress(ValueError, OSError):
@@ -185,7 +187,7 @@ def limit_memory(more: int) -> None:
 
 
 def _serve(requests: socket.socket, works: dict[str, Callable[[Any], Any]]) -> None:
-    """Fork for every request until the node is gone; never returns."""
+    """Fork for every request until the node has ended; never returns."""
     with suppress(OSError):
         os.setsid()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -223,7 +225,7 @@ def _work(work: Callable[[Any], Any], descriptor: int, *others: int) -> int:
             result = False, work(argument)
         except MemoryError:
             result = True, 'it needs more memory than is allowed'
-        except BaseException as error:  # whatever it was, the node hears of it
+        except BaseException as error:  # every error is reported to the node
             result = True, f'{type(error).__name__}: {error}'[:2000]
         with suppress(BrokenPipeError):
             send(connection, result)

@@ -34,9 +34,9 @@ from robodyn_ros.nodes.running import run
 from robodyn_ros.nodes.stamps import nanoseconds, set_nanoseconds
 from robodyn_ros.nodes.trajectories import trajectory_of
 
-LAST_PIECE = 3.0  # s that a shutdown waits for a moving robot to be told to brake
-TICK = 0.02  # s
-# parameters of the state monitor that act at once, and its attributes
+LAST_PIECE = 3.0  # s that a shutdown waits until the stop of a moving robot has been sent
+TICK = 0.02  # s between two checks
+# parameters of the state monitor that take effect at once, and its attributes
 MONITOR_PARAMETERS = {'state_timeout': 'timeout', 'frozen_after': 'frozen_after',
                       'tracking_tolerance': 'tracking_tolerance'}
 
@@ -44,9 +44,9 @@ MONITOR_PARAMETERS = {'state_timeout': 'timeout', 'frozen_after': 'frozen_after'
 class Identification(DynamicsNode):
     """Serves ~/identify, one goal at a time; a new goal pre-empts the running one.
 
-    The motion is published on ~/trajectory, a JointTrajectory, in short pieces that overlap. The
-    topic is to be remapped to that of joint_trajectory_controller, or to ~/reference of the node
-    ``feedforward``. What the robot does is seen in joint_states.
+    The motion is published as JointTrajectory on ~/trajectory, in short overlapping pieces. Remap
+    this topic to that of joint_trajectory_controller or to ~/reference of the node
+    ``feedforward``. The robot is monitored through joint_states.
     """
 
     kernels = ('inverse_dynamics',)
@@ -116,7 +116,7 @@ class Identification(DynamicsNode):
         for folder in self._runs.cut_off():
             try:
                 count = complete(folder)
-            except Exception as error:  # whatever sqlite and rosbags raise
+            except Exception as error:  # sqlite and rosbags raise many kinds of errors
                 self.report('warning', f'{folder} was cut off and cannot be completed: '
                                        f'{type(error).__name__}: {error}')
                 continue
@@ -124,7 +124,7 @@ class Identification(DynamicsNode):
                                 f'as log {folder.parent.name!r}')
 
     def on_model(self, running: Running) -> None:
-        """Watch the robot with this model from now on; a motion of another one stops."""
+        """Monitor the robot with the new model; a running motion is stopped."""
         job = self._jobs.running
         if job is not None:
             job.stop('the robot_description changed')
@@ -170,7 +170,7 @@ class Identification(DynamicsNode):
         if self._monitor is not None and self.active:
             self._monitor.record_motors(raw)
 
-    # the way of a procedure to the robot and to the client ----------------------------------
+    # the port of a procedure ----------------------------------------------------------------
 
     def send(self, piece: Reference, start: int) -> None:
         """Publish a motion that starts at a stamp (ns)."""
@@ -233,7 +233,7 @@ class Identification(DynamicsNode):
              *result.reasons]))
 
     def _carry_out(self, job: Job, result: IdentifyDynamics.Result) -> None:
-        """Do the work; whatever goes wrong is written into the result."""
+        """Execute a job; errors are written into the result."""
         try:
             running, monitor = self._robot(job)
             outcome = Procedure(job, running.dynamics, monitor, self._runs, self,
@@ -244,7 +244,7 @@ class Identification(DynamicsNode):
             result.success = True
         except RobodynError as error:
             result.reasons = [str(error), *result.reasons]
-        except Exception as error:  # no goal ends a running node
+        except Exception as error:  # a goal must not end the node
             result.reasons = [f'{type(error).__name__}: {error}', *result.reasons]
         if job.folder is not None:
             result.folder = str(job.folder)
@@ -253,11 +253,11 @@ class Identification(DynamicsNode):
             kept = [str(one.folder.relative_to(self._runs.root)) for one in job.recorders
                     if one.count]
             if not result.success and kept:
-                result.reasons = [*result.reasons, 'what was recorded can be used as log '
+                result.reasons = [*result.reasons, 'the recordings can be used as log '
                                   + ', '.join(kept)]
 
     def _robot(self, job: Job) -> tuple[Running, StateMonitor]:
-        """Return the model and its monitor; wait a while for the first robot_description."""
+        """Return the model and its monitor; wait up to `PATIENCE` for a robot_description."""
         end = time.monotonic() + PATIENCE
         while self._monitor is None and time.monotonic() < end:
             job.check()
@@ -273,7 +273,7 @@ class Identification(DynamicsNode):
         return Options(rate, delay, lease, motor_states)
 
     def _apply(self, job: Job, outcome: Outcome, result: IdentifyDynamics.Result) -> None:
-        """Give the model to the running nodes."""
+        """Replace the model of the running nodes."""
         reason = outcome.why_not_apply(job.goal.force)
         if not reason:
             self.tell(job, Status('swap', 0.0))

@@ -1,4 +1,4 @@
-"""Reads JointState messages into arrays in the model's order, or says what is wrong with them."""
+"""Reads JointState messages into arrays in the order of the model's joints."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from robodyn_ros.spatial import Array
 
 
 class StateError(Exception):
-    """A joint state that cannot be used.
+    """A joint state cannot be used.
 
     Attributes
     ----------
     kind : str
-        Kind of fault, for counting: ``missing_joint``, ``wrong_length``, ``not_finite`` or
+        Kind of error, used for counting: ``missing_joint``, ``wrong_length``, ``not_finite`` or
         ``time_jump``.
     """
 
@@ -30,7 +30,7 @@ class StateError(Exception):
 class StateReader:
     """Reads the states of a model's joints.
 
-    A message may name them in any order; it may name other joints, which are ignored.
+    A message may name the joints in any order, and may contain other joints, which are ignored.
     """
 
     def __init__(self, joints: Joints):
@@ -40,12 +40,12 @@ class StateReader:
         self._last = -1
 
     def read(self, message: Any) -> tuple[Array, Array | None, Array | None]:
-        """Return q, qd and measured torque, shape (n,) each; None where the message has none.
+        """Return q, qd and measured torque, shape (n,) each; None for an empty field.
 
         Raises
         ------
         StateError
-            Names the joint or field at fault.
+            The state cannot be used; the message names the joint or field.
         """
         now = nanoseconds(message.header.stamp)
         if now < self._last:
@@ -64,14 +64,14 @@ class StateReader:
 
     def read_on(self, message: Any, on_jump: Callable[[StateError], None],
                 ) -> tuple[Array, Array | None, Array | None]:
-        """`read`, which goes on after stamps that jump back, once ``on_jump`` was told."""
+        """Return the result of `read`; if the stamp jumped back, call ``on_jump`` and continue."""
         try:
             return self.read(message)
         except StateError as error:
             if error.kind != 'time_jump':
                 raise
             on_jump(error)
-            return self.read(message)  # the first one of the new time
+            return self.read(message)  # the first state after the jump
 
     def _learn(self, names: list[str]) -> None:
         missing = [name for name in self._names if name not in names]
@@ -92,7 +92,7 @@ class StateReader:
             raise StateError('wrong_length',
                              f'{field} has {len(values)} numbers for {count} names')
         array = np.array(values) if self._pick is None else np.frombuffer(values)[self._pick]
-        # a sum is finite exactly if no number is nan or inf (or they overflow, no joint state)
+        # the sum is finite if and only if all numbers are (unless it overflows, for absurd values)
         if finite and not np.isfinite(array.sum()):
             bad = self._names[int(np.flatnonzero(~np.isfinite(array))[0])]
             raise StateError('not_finite', f'{field} of joint {bad!r} is not finite')

@@ -1,4 +1,4 @@
-"""`LoopDelay`: how long a control loop takes from a joint state to the torque that answers it."""
+"""`LoopDelay`: measures the time from a joint state to the torque that responds to it."""
 
 from __future__ import annotations
 
@@ -6,26 +6,26 @@ import time
 from collections import deque
 from typing import Any
 
-REMEMBERED = 100  # states whose answer may still come
+REMEMBERED = 100  # number of states for which a response may still arrive
 
 
 class LoopDelay:
-    """Measures delays between published states and the torques that answer them.
+    """Measures delays between published states and the torques that respond to them.
 
-    A torque with the stamp of a state answers this one; one without a stamp answers the last.
+    A torque responds to the state with the same stamp; without a stamp, to the last state.
     """
 
     def __init__(self) -> None:
         self._published: deque[tuple[int, float]] = deque(maxlen=REMEMBERED)
         self._delays: list[float] = []
-        self._cycles = 0  # states published since, largest
+        self._cycles = 0  # largest number of states published before a response arrived
 
     def state(self, stamp: int) -> None:
-        """Take note of a state that is published now; its stamp in ns."""
+        """Register a state that is published now, with its stamp, ns."""
         self._published.append((stamp, time.monotonic()))
 
     def answer(self, stamp: int) -> None:
-        """Take note of a torque that arrives now; its stamp in ns, 0: it has none."""
+        """Register a torque that arrives now, with its stamp, ns; 0: without a stamp."""
         now = time.monotonic()
         for since, (when, published) in enumerate(reversed(self._published)):
             if stamp in (0, when):
@@ -34,7 +34,7 @@ class LoopDelay:
                 return
 
     def report(self) -> dict[str, Any]:
-        """Return what was measured since the last report, for diagnostics."""
+        """Return the delays since the last report, for diagnostics."""
         delays, self._delays = self._delays, []
         cycles, self._cycles = self._cycles, 0
         if not delays:

@@ -1,7 +1,7 @@
-"""Texts -> a model that is ready to run, and what is doubtful about it; no ROS, one call.
+"""Builds a model that is ready to run from texts, and checks it; independent of ROS.
 
-Nodes run this in a process of its own with limits of time and memory (`HelperProcess`): a hostile
-text may take as long as it likes to read, and control goes on.
+Nodes run this in a separate process with limits on time and memory (`HelperProcess`), so that even
+a malicious text cannot disturb control.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ LONGEST_ERROR = 2000  # characters
 
 @dataclass(frozen=True)
 class Payload:
-    """A body that is attached to a link besides what the description says.
+    """A body that is attached to a link, in addition to the description.
 
     Attributes
     ----------
     link : str
         Name of the link.
     mass : float
-        kg.
+        Mass, kg.
     com : array-like, shape (3,)
-        Its centre of mass in the link's frame, m.
+        Centre of mass in the link's frame, m.
     inertia : array-like, shape (3, 3)
         Inertia tensor about the centre of mass, kg m^2.
     """
@@ -46,24 +46,24 @@ class Payload:
 
 @dataclass(frozen=True)
 class BuildRequest:
-    """What a model is built from.
+    """The data from which a model is built.
 
     Attributes
     ----------
     text : str
-        URDF.
+        URDF text.
     motors : str or None
-        Path of the YAML with motor data; None: there are none.
+        Path of the YAML file with motor data; None if there are none.
     motors_text : str or None
-        Its text, in place of a path.
+        Text of the motor data, in place of a path.
     payload : Payload or None
         A body that is attached to a link.
     payload_is_new : bool
-        Whether an unknown link of the payload is an error; else the payload is dropped.
+        Whether an unknown link of the payload is an error; otherwise the payload is dropped.
     options : dict
         Keyword arguments of `build_model`, and ``friction_width`` and ``loops``.
     kernels : tuple of str
-        Methods of `Dynamics` to compile; their machine code is found in the cache afterwards.
+        Methods of `Dynamics` to compile; their machine code is then in the cache.
     """
 
     text: str
@@ -77,20 +77,20 @@ class BuildRequest:
 
 @dataclass(frozen=True)
 class Built:
-    """A model, or why there is none.
+    """A model, or the reason why there is none.
 
     Attributes
     ----------
     model : Model or None
         The model with its payload.
     error : str
-        Why there is no model.
+        The reason why there is no model.
     payload : Payload or None
-        What is attached.
+        The attached payload.
     notes : list of str
-        What the user should know besides.
+        Further remarks for the user.
     verdict : CheckReport or None
-        What makes its dynamics doubtful; meshes are not opened.
+        The result of the check of the model, without its meshes.
     """
 
     model: Model | None
@@ -101,14 +101,14 @@ class Built:
 
 
 def build(request: BuildRequest) -> Built:
-    """Build a model; never raises for what is wrong with its texts."""
+    """Build a model; errors in the texts are returned, not raised."""
     try:
         return _build(request)
     except RobodynError as error:
         return Built(None, str(error)[:LONGEST_ERROR])
     except RecursionError:
         return Built(None, 'its texts are nested too deeply')
-    except Exception as error:  # whatever a hostile text brings about
+    except Exception as error:  # a malicious text may cause any error
         return Built(None, f'{type(error).__name__}: {error}'[:LONGEST_ERROR])
 
 
@@ -131,14 +131,14 @@ def _build(request: BuildRequest) -> Built:
         if payload.mass:
             model = loaded
         else:
-            payload = None  # a mass of 0 removes it, but what is wrong with it is an error
+            payload = None  # a mass of 0 removes the payload, whose values must still be valid
     dynamics = make_dynamics(model, options)
     dynamics.warm_up(*request.kernels)
     try:
         verdict = check_model(model, dynamics=dynamics.tree, thorough=False)
     except RobodynError as error:
         verdict = None
-        notes.append(f'the model cannot be judged: {error}'[:LONGEST_ERROR])
+        notes.append(f'the model cannot be checked: {error}'[:LONGEST_ERROR])
     return Built(model, '', payload, notes, verdict)
 
 
@@ -154,12 +154,12 @@ def make_dynamics(model: Model, options: dict[str, Any]) -> RobotDynamics:
 
 
 def read_motors(text: str) -> dict[str, Any] | None:
-    """Return the content of a motor YAML text; None where it is empty.
+    """Return the content of a motor YAML text; None if it is empty.
 
     Raises
     ------
     RobodynError
-        It is no YAML, or no mapping.
+        The text is not valid YAML, or not a mapping.
     """
     content = parse_yaml(text, 'the motor data') if text.strip() else None
     if content is None:
@@ -171,7 +171,7 @@ def read_motors(text: str) -> dict[str, Any] | None:
 
 
 def rotor_model_of(model: Model) -> str:
-    """Return what the inertia of rotors is in: ``none``, ``armature`` or ``full``."""
+    """Return how rotor inertia is modelled: ``none``, ``armature`` or ``full``."""
     if np.isfinite(model.spin_axis[:, 0]).any():
         return 'full'
     return 'armature' if model.armature.any() else 'none'

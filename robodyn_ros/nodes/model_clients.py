@@ -1,4 +1,4 @@
-"""`ModelClient`: asks another node to use a model, or to return to the model before."""
+"""`ModelClient`: asks another node to use a model, or to return to its previous model."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ class ModelClient:
             answer.success, answer.message, answer.model_version))
 
     def roll_back(self) -> Future[Answer]:
-        """Ask the node to return to the model before."""
+        """Ask the node to return to its previous model."""
         return _asked(self._rollback, Trigger.Request(), lambda answer: Answer(
             answer.success, answer.message))
 
 
 def _asked(client: Any, request: Any, read: Callable[[Any], Answer]) -> Future[Answer]:
-    """Call a service; the future can be waited for on any thread but the executor's."""
+    """Call a service; any thread except that of the executor may wait for the future."""
     future: Future[Answer] = Future()
 
     def on_answer(answered: Any) -> None:

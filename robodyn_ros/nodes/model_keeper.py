@@ -1,4 +1,4 @@
-"""Keeps the running model: swaps in another as a whole, or keeps the old one and says why."""
+"""`ModelKeeper`: replaces the running model atomically, or keeps it and reports the reason."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from robodyn_ros.nodes.model_building import (
 )
 
 DESCRIPTION = 'robot_description'
-MOST_BEFORE = 20  # models that a rollback can return to
-LONGEST_BUILD = 60.0  # s, for which the process that builds a model may run
+MOST_BEFORE = 20  # number of previous models that are kept for rollbacks
+LONGEST_BUILD = 60.0  # s, time limit of the process that builds a model
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,19 +33,19 @@ class Running:
     Attributes
     ----------
     version : int
-        Counts up with every replacement.
+        Number that is incremented with every replacement.
     model : Model
         The model with its payload.
     dynamics : RobotDynamics
         Its dynamics, compiled.
     request : BuildRequest
-        What it was built from.
+        The data from which it was built.
     payload : Payload or None
-        What is attached to it.
+        The attached payload.
     origin : str
         Name of its source.
     verdict : CheckReport or None
-        What makes its dynamics doubtful.
+        The result of its check.
     """
 
     version: int
@@ -58,17 +58,17 @@ class Running:
 
     @property
     def text(self) -> str:
-        """The URDF it was built from."""
+        """The URDF text from which it was built."""
         return self.request.text
 
     @property
     def joints(self) -> Joints:
-        """The joints that are measured and commanded: of a robot with loops, the independent."""
+        """The joints that are measured and commanded; with closed loops, the independent ones."""
         return self.dynamics.joints
 
     @property
     def rotor_model(self) -> str:
-        """What the inertia of rotors is in: ``none``, ``armature`` or ``full``."""
+        """How rotor inertia is modelled: ``none``, ``armature`` or ``full``."""
         return rotor_model_of(self.model)
 
 
@@ -85,7 +85,7 @@ class Candidate:
     origin : str
         Name of its source.
     base : Running or None
-        The model that ran when it was asked for.
+        The running model at the time of the request.
     """
 
     model: Model
@@ -97,7 +97,7 @@ class Candidate:
 
 
 class ModelKeeper:
-    """Has models built in a process of their own and swaps them in atomically.
+    """Builds models in a separate process, and replaces the running model atomically.
 
     Parameters
     ----------
@@ -121,12 +121,12 @@ class ModelKeeper:
         self.refused = 0
 
     def describe(self, text: str, options: dict[str, Any]) -> str | None:
-        """Take a robot description, or keep the old model. Return None, or why not."""
+        """Use a robot description; return None, or the reason why the old model is kept."""
         return self._swap(lambda: self.prepare(options, text=text, new_motors=True))
 
     def set_model(self, text: str, motors: str, origin: str,
                   options: dict[str, Any]) -> str | None:
-        """Take an identified model: URDF and motor YAML texts. Return None, or why not."""
+        """Use an identified model, URDF and motor YAML texts; return None, or why not."""
         return self._swap(lambda: self._prepare(BuildRequest(
             text, None, motors, self._payload(), False, options, self._kernels), origin, origin))
 
@@ -140,7 +140,7 @@ class ModelKeeper:
             running.origin, 'payload'))
 
     def rollback(self) -> str | None:
-        """Return to the model before, as a new version. Return None, or why not."""
+        """Return to the previous model, as a new version; return None, or why not."""
         with self._lock:
             if not self._before or self.running is None:
                 return 'there is no model before this one'
@@ -157,16 +157,16 @@ class ModelKeeper:
         Parameters
         ----------
         options : dict
-            As `BuildRequest` has them, and ``motors``.
+            Options of `BuildRequest`, and ``motors``.
         text : str, optional
-            URDF; without it that of the running model.
+            URDF text; the default is that of the running model.
         new_motors : bool
             Whether ``motors`` of the options replaces the motor data of the running model.
 
         Raises
         ------
         RobodynError
-            Why the model cannot be built; the refusal is counted and reported.
+            The model cannot be built; this is also counted and reported.
         """
         running = self.running
         if text is None and running is None:
@@ -182,9 +182,9 @@ class ModelKeeper:
         return self._prepare(request, running.origin, running.origin)
 
     def commit(self, candidate: Candidate) -> str | None:
-        """Swap in what was prepared; return None, or why not."""
+        """Make a prepared model the running one; return None, or why not."""
         with self._lock:
-            if self.running is not candidate.base:  # it changed meanwhile: a payload, for example
+            if self.running is not candidate.base:  # it has changed meanwhile, e.g. its payload
                 return self._swap(lambda: self._prepare(
                     replace(candidate.request, payload=self._payload(), payload_is_new=False),
                     candidate.origin, candidate.origin))
@@ -197,7 +197,7 @@ class ModelKeeper:
                 self._report('warning', note)
             try:
                 self._on_swap(self.running)
-            except Exception as error:  # what the node makes of it must not leave it without one
+            except Exception as error:  # if the node cannot adopt it, the old model stays
                 self.running = before
                 return self._refuse(candidate.origin, f'{type(error).__name__}: {error}')
             if before is not None:
@@ -228,7 +228,7 @@ class ModelKeeper:
                 raise RobodynError(built.error)
             dynamics = make_dynamics(built.model, request.options)
             dynamics.warm_up(*request.kernels)
-        except Exception as error:  # whatever it is, the old model keeps running
+        except Exception as error:  # after any error, the old model keeps running
             text = str(error) if isinstance(error, (RobodynError, HelperError)) else \
                 f'{type(error).__name__}: {error}'
             raise RobodynError(self._refuse(what, text)) from None
@@ -239,5 +239,5 @@ class ModelKeeper:
             return build(request)
         built = self._helper.call('build', request, seconds=LONGEST_BUILD)
         if not isinstance(built, Built):
-            raise HelperError('the process that builds models answered with something else')
+            raise HelperError('the process that builds models gave an unexpected answer')
         return built

@@ -1,4 +1,4 @@
-"""Parameters with descriptors, declared in one line each."""
+"""Declares parameters with descriptors."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from rclpy.node import Node
 MODEL_PARAMETERS: tuple[tuple[str, Any, str], ...] = (
     ('robot_description', '', 'URDF text; empty: wait for the topic robot_description'),
     ('motors_file', '', 'YAML file with motor data (docs/reference/conventions.md); empty: none'),
-    ('loops_file', '', 'YAML that closes loops of the tree (docs/howto/special_structures.md); '
+    ('loops_file', '', 'YAML file that defines closed loops (docs/howto/special_structures.md); '
      'empty: none'),
     ('rotor_model', 'auto', 'model of the rotors: auto, full (with coupling and gyroscopic terms) '
      'or armature'),
     ('gravity', [0.0, 0.0, -9.80665], 'gravitational acceleration in the root frame, m/s^2'),
-    ('locked_joints', [''], 'joints that are fixed at locked_positions; their links are merged'),
+    ('locked_joints', [''], 'joints that are locked at locked_positions'),
     ('locked_positions', [0.0], 'position of each of locked_joints, rad or m'),
     ('friction_width', 0.0, 'width of the smooth sign of Coulomb friction, rad/s; 0: the sign'),
 )
@@ -46,7 +46,7 @@ def declare(node: Node, name: str, default: Any, description: str, *,
 
 
 def declare_common_parameters(node: Node) -> None:
-    """Declare autostart, and what the model is built from, which can be changed at run time."""
+    """Declare autostart and the parameters of the model, which can be changed at run time."""
     declare(node, 'autostart', True, 'configure and activate at start', read_only=True)
     declare(node, 'model_folders', [''], 'folders in which motors_file and loops_file must lie '
             'when they are changed while the node runs; empty: those of the files that it was '
@@ -57,9 +57,9 @@ def declare_common_parameters(node: Node) -> None:
 
 
 def model_options(node: Node, changes: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Return what models are built with from the parameters, some of them changed.
+    """Return the options for building models from the parameters and from changes of them.
 
-    The entry ``parameters`` holds the values of the parameters themselves, but for
+    The entry ``parameters`` contains the values of the parameters themselves, except
     robot_description.
     """
     values = {name: node.get_parameter(name).value for name, *_ in MODEL_PARAMETERS}
@@ -105,10 +105,10 @@ def outside(folders: Sequence[Path], changes: Mapping[str, Any]) -> str | None:
 
 
 def accepted() -> SetParametersResult:
-    """A change that is taken."""
+    """Return the result of a change that is accepted."""
     return SetParametersResult(successful=True)
 
 
 def refused(reason: object) -> SetParametersResult:
-    """A change that is not taken, and why."""
+    """Return the result of a change that is rejected, with the reason."""
     return SetParametersResult(successful=False, reason=str(reason))

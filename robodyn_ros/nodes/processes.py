@@ -1,4 +1,4 @@
-"""Starts nodes in processes of their own, and ends them."""
+"""Starts nodes as processes, and ends them."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from typing import Any
 
 
 class NodeProcess:
-    """A node of this package in a process of its own; its output goes to a file.
+    """A node of this package as a process, whose output goes to a file.
 
     Parameters
     ----------
     name : str
         Module under ``robodyn_ros.nodes``.
     arguments : sequence of str
-        Command-line arguments, as after ``ros2 run robodyn_ros NAME``.
+        Command-line arguments, like those of ``ros2 run robodyn_ros NAME``.
     """
 
     def __init__(self, name: str, *arguments: str):
@@ -36,7 +36,7 @@ class NodeProcess:
 
     @property
     def exit_code(self) -> int | None:
-        """Exit code, None while it runs."""
+        """Exit code; None while the process runs."""
         return self._process.poll()
 
     def log(self) -> str:

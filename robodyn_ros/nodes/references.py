@@ -1,4 +1,4 @@
-"""JointTrajectory -> `Reference` in the model's order, and back with efforts."""
+"""Reads JointTrajectory messages as `Reference` in the model's order, and adds efforts to them."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ READ, FILL = 'read_reference', 'fill_reference'  # works of the helper process
 
 
 class ReferenceReader:
-    """Reads serialised trajectories; long ones in a process of its own, beside the control loop.
+    """Reads serialised trajectories; long ones in a separate process, apart from the control loop.
 
     Parameters
     ----------
     helper : HelperProcess, optional
-        Runs `WORKS`; without it long trajectories are refused.
+        Runs `WORKS`; without it long trajectories are rejected.
     """
 
     def __init__(self, helper: HelperProcess | None):
@@ -35,7 +35,7 @@ class ReferenceReader:
 
     @staticmethod
     def is_short(raw: bytes) -> bool:
-        """Return whether a message is read within a fraction of a millisecond or so."""
+        """Return whether a message is short enough to be read in the control process."""
         return len(raw) <= SHORT
 
     def read(self, raw: bytes, joints: Joints) -> tuple[Reference, int]:
@@ -44,7 +44,7 @@ class ReferenceReader:
         Raises
         ------
         RobodynError
-            As `read_reference`; or it is too long.
+            See `read_reference`; or the message is too long.
         """
         if self.is_short(raw):
             message = deserialize_message(raw, JointTrajectory)
@@ -73,7 +73,7 @@ class ReferenceReader:
 
 
 def read(argument: tuple[bytes, Joints]) -> tuple[bool, Any]:
-    """Return stamp and arrays of a serialised trajectory, or why not: a work for a process."""
+    """Return stamp and arrays of a serialised trajectory, or an error; runs in a process."""
     raw, joints = argument
     message = deserialize_message(raw, JointTrajectory)
     try:
@@ -85,7 +85,7 @@ def read(argument: tuple[bytes, Joints]) -> tuple[bool, Any]:
 
 
 def fill(argument: tuple[bytes, Array, Joints]) -> tuple[bool, bytes]:
-    """Return a serialised trajectory with its efforts, as `read` does: a work for a process."""
+    """Return whether it succeeded, and a serialised trajectory to which efforts were added."""
     raw, tau, joints = argument
     return True, bytes(serialize_message(with_effort(
         deserialize_message(raw, JointTrajectory), tau, joints)))
@@ -100,8 +100,8 @@ def read_reference(message: JointTrajectory, joints: Joints) -> Reference:
     Raises
     ------
     RobodynError
-        Unknown, missing or repeated joints; no points; points without velocities or accelerations;
-        numbers that are not finite; times that do not increase.
+        Joints are unknown, missing or repeated; there are no points; a point has no velocities or
+        accelerations; a number is not finite; or the times do not increase.
     """
     names = list(message.joint_names)
     for name in names:

@@ -1,1 +1,1 @@
-"""Pictures of what was identified."""
+"""Plots and reports of identifications, excitations and tracking errors."""

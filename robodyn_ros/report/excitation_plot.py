@@ -1,4 +1,4 @@
-"""The picture of an excitation: its motion, its limits, and the accuracy to expect."""
+"""Plots an excitation: its motion, its limits, and the expected accuracy."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from robodyn_ros.numerics import safe_divide
 from robodyn_ros.report.figures import MEASURED, NOMINAL, PREDICTED, RESIDUAL, line
 from robodyn_ros.spatial import Array
 
-NOISE = 0.01  # of each joint's largest torque, where none is given
+NOISE = 0.01  # default of the noise, relative to each joint's largest torque
 
 
 def expectation(model: Model, excitation: Excitation, limits: Limits, noise: Array | None = None,
                 ) -> tuple[tuple[str, ...], Array, Array, Array]:
-    """Return what an identification with this motion can be expected to yield.
+    """Return the expected accuracy of an identification with this motion.
 
     Parameters
     ----------
@@ -34,9 +34,9 @@ def expectation(model: Model, excitation: Excitation, limits: Limits, noise: Arr
     excitation : Excitation
         The motion.
     limits : Limits
-        The limits of the motion, from which the fast speed of each joint follows.
+        The limits of the motion, which determine the fast speed of each joint.
     noise : ndarray, shape (n,), optional
-        Standard deviation of the torques at independent samples, 20 a second; N m or N. The
+        Standard deviation of the torques at 20 independent samples per second, N m or N. The
         default is 1 % of each joint's largest torque.
 
     Returns
@@ -46,7 +46,7 @@ def expectation(model: Model, excitation: Excitation, limits: Limits, noise: Arr
     nominal, deviation : ndarray, shape (b,)
         Nominal values and expected standard deviations, SI units.
     singular : ndarray, shape (b,)
-        Singular values of the observation matrix with columns of equal length.
+        Singular values of the observation matrix with columns of equal norm.
     """
     constraints = Constraints(Dynamics(model, friction_width=FRICTION_WIDTH), limits)
     speed = np.where(np.isfinite(constraints.velocity), constraints.velocity, 1.0)
@@ -68,13 +68,13 @@ def expectation(model: Model, excitation: Excitation, limits: Limits, noise: Arr
 
 def save_excitation_plot(model: Model, excitation: Excitation, limits: Limits,
                          path: str | Path, noise: Array | None = None) -> None:
-    """Write `excitation_figure`; the suffix says the format: .svg and .pdf are vector graphics."""
+    """Write `excitation_figure` to a file, whose suffix (.svg, .pdf, .png) is its format."""
     excitation_figure(model, excitation, limits, noise).savefig(path, dpi=110)
 
 
 def excitation_figure(model: Model, excitation: Excitation, limits: Limits | None = None,
                       noise: Array | None = None) -> Any:
-    """Return a figure of the motion against its limits, the tool's path, and the accuracy."""
+    """Return a figure of the motion with its limits, the tool's path, and the accuracy."""
     from matplotlib.figure import Figure
 
     limits = limits or Limits()

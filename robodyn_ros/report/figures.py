@@ -1,4 +1,4 @@
-"""Every figure of an identification, described once, independent of what draws it.
+"""Describes every figure of an identification once, independently of the plotting library.
 
 `robodyn_ros.report.interactive` draws the figures for the HTML report, and
 `robodyn_ros.report.pictures` writes them as SVG files, for the printed report as well.
@@ -16,15 +16,15 @@ from robodyn_ros.numerics import safe_divide
 from robodyn_ros.report.spectrum import amplitude_density
 from robodyn_ros.spatial import Array
 
-# of Okabe and Ito's palette, which colour-blind readers can tell apart
+# palette of Okabe and Ito, whose colours colour-blind readers can distinguish
 MEASURED, PREDICTED, RESIDUAL, NOMINAL = '#8895a3', '#0072b2', '#d55e00', '#e69f00'
 FILTERED = '#56b4e9'
 JOINTS = ('#0072b2', '#d55e00', '#009e73', '#cc79a7', '#e69f00', '#56b4e9', '#000000')
-DASHES = ('-', '--', ':', '-.')  # of more joints than there are colours
-SCATTERED = 400  # points of a cloud
+DASHES = ('-', '--', ':', '-.')  # line styles, if there are more joints than colours
+SCATTERED = 400  # most points of a scatter plot
 BINS = 60  # of a friction curve
-POINTS = 3000  # of a line; the lowest and the highest value of each bin are kept
-WIDEST = 3.0  # of a parameter's size: nominal values beyond are drawn at the edge
+POINTS = 3000  # most points of a line, which keeps the lowest and highest value of each bin
+WIDEST = 3.0  # relative to a parameter's size; nominal values beyond are drawn at the edge
 
 
 @dataclass(frozen=True)
@@ -34,17 +34,17 @@ class Trace:
     Attributes
     ----------
     name : str
-        Name in the legend; traces of one name share a colour and an entry.
+        Name in the legend; traces of the same name share a colour and an entry.
     x, y : ndarray, shape (N,), or list of str
         Coordinates; NaN separates pieces of a line.
     colour : str
-        As ``#rrggbb``.
+        Colour as ``#rrggbb``.
     style : str
         ``line``, ``dots``, ``crosses``, ``points`` (small) or ``bars``.
     half_width : ndarray, shape (N,), optional
         Half the length of a horizontal interval around each marker.
     labels : list of str, optional
-        What is shown of each point where the pointer rests on it.
+        Text of each point that is shown when the pointer hovers over it.
     """
 
     name: str
@@ -69,12 +69,12 @@ class Panel:
 
 @dataclass(frozen=True)
 class Figure:
-    """Panels above each other that share their horizontal axis.
+    """Stacked panels that share their horizontal axis.
 
     Attributes
     ----------
     panels : tuple of Panel
-        From top to bottom.
+        The panels from top to bottom.
     x_label : str
         Label of the horizontal axis.
     height : int
@@ -160,7 +160,7 @@ def parameter_figure(result: Result) -> Figure:
 
 
 def error_figure(validation: Validation) -> Figure:
-    """Fraction of each joint's torque that stays unexplained, nominal and identified."""
+    """Unexplained fraction of each joint's torque, for the nominal and the identified model."""
     joints = list(validation.joint_names)
     traces = tuple(Trace(name, joints, 100 * values, colour, 'bars') for name, colour, values in (
         ('description', MEASURED, validation.nominal),
@@ -171,7 +171,7 @@ def error_figure(validation: Validation) -> Figure:
 
 
 def singular_figure(result: Result) -> Figure:
-    """Singular values of the weighted observation matrix with columns of equal length."""
+    """Singular values of the weighted observation matrix with columns of equal norm."""
     values = singular_values(result)
     trace = Trace('singular values', np.arange(1, len(values) + 1), values, PREDICTED, 'bars')
     return Figure((Panel('', (trace,), 'singular value (logarithmic)', logarithmic_y=True),),
@@ -198,9 +198,10 @@ def coverage_figure(result: Result, validation: Validation) -> Figure:
 
 
 def friction_figure(result: Result) -> Figure:
-    """Torque of friction over the velocity of each joint: what was measured, and the models.
+    """Friction torque over the velocity of each joint: measured, nominal and identified.
 
-    Measured is what remains of the torque where the rest of the identified model is taken away.
+    The measured friction torque is the measured torque minus all other terms of the identified
+    model.
     """
     observations, columns = result.observations, result.linear.columns
     rubs = np.array([column.term.startswith(('F', 'off')) for column in columns])
@@ -227,9 +228,9 @@ def friction_figure(result: Result) -> Figure:
 
 
 def _curve(speed: Array, torque: Array) -> tuple[Array, Array]:
-    """Return medians over bins of the speed, negative and positive speeds apart."""
+    """Return the median velocity and torque of each velocity bin; zero separates two bins."""
     edge = float(np.abs(speed).max()) or 1.0
-    edges = np.linspace(-edge, edge, 2 * (BINS // 2) + 1)  # zero is one of them
+    edges = np.linspace(-edge, edge, 2 * (BINS // 2) + 1)  # zero is an edge
     place = np.clip(np.searchsorted(edges, speed) - 1, 0, len(edges) - 2)
     filled = [k for k in range(len(edges) - 1) if (place == k).any()]
     return (np.round([np.median(speed[place == k]) for k in filled], 4),

@@ -37,9 +37,9 @@ def save_report(result: Result, validation: Validation, consistent: Validation,
     Parameters
     ----------
     result : Result
-        What `identify` returned.
+        The result of `identify`.
     validation, consistent : Validation
-        What `validate` returned for the estimate and for the physically consistent parameters.
+        The results of `validate` for the estimate and for the physically consistent parameters.
     path : str or Path
         The file to write.
     command : str
@@ -109,7 +109,7 @@ def _consistency(result: Result, consistent: Validation) -> str:
     first = (f'The unconstrained estimate has bodies with physically inconsistent inertia: '
              f'{", ".join(bad)}. ' if bad else
              'Every body of the unconstrained estimate is physically consistent. ')
-    return first + (f'The files hold the physically consistent estimate. In the validation it '
+    return first + (f'The files contain the physically consistent estimate. In the validation it '
                     f'leaves {consistent.total:.2%} of the torque unexplained '
                     f'({consistent.total_filtered:.2%} after filtering).')
 

@@ -50,7 +50,7 @@ def interactive(figure: Figure) -> go.Figure:
 
 
 def _names(figure: Figure) -> list[str]:
-    """Return the names on the vertical axis, where it has names instead of numbers."""
+    """Return the names on the vertical axis; an empty list if it has numbers."""
     last = figure.panels[0].traces[-1]
     return list(last.y) if isinstance(last.y, list) else []
 

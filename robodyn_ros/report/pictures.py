@@ -27,9 +27,9 @@ def save_pictures(result: Result, validation: Validation, folder: str | Path) ->
     Parameters
     ----------
     result : Result
-        What `identify` returned.
+        The result of `identify`.
     validation : Validation
-        What `validate` returned.
+        The result of `validate`.
     folder : str or Path
         An existing folder.
 

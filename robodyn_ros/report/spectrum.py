@@ -1,4 +1,4 @@
-"""The spectra of the measured torque and of the part that the model does not explain."""
+"""Spectra of the measured torque and of the part that the model does not explain."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import scipy.signal
 from robodyn_ros.identification import Validation
 from robodyn_ros.spatial import Array
 
-LONGEST = 4096  # samples of a segment of Welch's method
+LONGEST = 4096  # most samples of a segment in Welch's method
 
 
 def amplitude_density(validation: Validation) -> tuple[Array, Array, Array]:
@@ -17,7 +17,7 @@ def amplitude_density(validation: Validation) -> tuple[Array, Array, Array]:
     Parameters
     ----------
     validation : Validation
-        Its longest uninterrupted piece is used.
+        A validation; its longest uninterrupted piece is used.
 
     Returns
     -------

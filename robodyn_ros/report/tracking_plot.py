@@ -1,4 +1,4 @@
-"""The picture of tracking errors under several control laws."""
+"""Plots tracking errors of several control laws."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def save_tracking_plot(joint_names: Sequence[str], errors: Sequence[tuple[str, A
     Raises
     ------
     LogError
-        If it cannot be written.
+        The file cannot be written.
     """
     from matplotlib.figure import Figure
 

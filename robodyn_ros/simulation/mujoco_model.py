@@ -1,4 +1,4 @@
-"""The robot as a model of the MuJoCo engine: armature, friction, elastic joints, loops, mimics."""
+"""Builds the model of a robot for the MuJoCo engine: armature, friction, elastic joints, loops."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from robodyn_ros.model import Model
 from robodyn_ros.simulation.world import SimulationError
 from robodyn_ros.spatial import Array
 
-MOTOR = 'motor of '  # prefix of the names of what an elastic joint's motor is made of
+MOTOR = 'motor of '  # prefix of the names of motor bodies, joints and springs
 
 
 def compile_robot(text: str, model: Model, *, timestep: float, gravity: Array,
@@ -33,7 +33,7 @@ def compile_robot(text: str, model: Model, *, timestep: float, gravity: Array,
     elastic : mapping of str to (float, float)
         Stiffness and damping of each elastic joint, N m/rad and N m s/rad (N/m and N s/m).
     loops : ClosedLoopDynamics, optional
-        What closes the tree to loops.
+        The closed loops, if there are any.
 
     Raises
     ------
@@ -52,7 +52,7 @@ def compile_robot(text: str, model: Model, *, timestep: float, gravity: Array,
         armature = dict(zip(model.body_joints, model.armature, strict=True))
         for joint in spec.joints:
             joint.armature = float(armature.get(joint.name, 0.0))
-            # stiffer than the engine's default, under which dry friction creeps
+            # stiffer than the default of the engine, with which dry friction creeps
             joint.solref_friction = [4 * timestep, 1.0]
             joint.solimp_friction = [0.9999, 0.9999, 0.001, 0.5, 2.0]
         add_skeleton(spec)
@@ -64,13 +64,13 @@ def compile_robot(text: str, model: Model, *, timestep: float, gravity: Array,
         engine = spec.compile()
     except (ValueError, mujoco.FatalError) as error:
         raise SimulationError(f'the engine cannot read this robot: {error}') from None
-    for place, anchor in enumerate(anchors):  # the compiler puts them where bodies are at zero
+    for place, anchor in enumerate(anchors):  # the compiler computes them for joint positions zero
         engine.eq_data[place, 3:6] = anchor
     return engine
 
 
 def add_mimics(spec: Any, model: Model) -> None:
-    """Let mimic joints follow."""
+    """Add a constraint for each mimic joint."""
     import mujoco
 
     for i, name in enumerate(model.body_joints):
@@ -83,11 +83,11 @@ def add_mimics(spec: Any, model: Model) -> None:
 
 
 def _close(spec: Any, loops: ClosedLoopDynamics, timestep: float) -> list[Array]:
-    """Hold the points of each cut together; return where they are on the second bodies."""
+    """Add constraints for the points of each cut; return the points on the second bodies."""
     import mujoco
 
     anchors = []
-    for cut in loops.loops.cuts:
+    for cut in loops.cuts:
         for first, second in cut.points:
             equality = spec.add_equality()
             equality.type, equality.objtype = mujoco.mjtEq.mjEQ_CONNECT, mujoco.mjtObj.mjOBJ_BODY
@@ -101,7 +101,7 @@ def _close(spec: Any, loops: ClosedLoopDynamics, timestep: float) -> list[Array]
 
 
 def _add_motor(spec: Any, joint: Any, stiffness: float, damping: float) -> None:
-    """Give a joint a motor of its own, and a spring and damper between the two."""
+    """Add a separate motor for a joint, and a spring and damper between the two."""
     body = spec.worldbody.add_body(name=MOTOR + joint.name, mass=1e-6, inertia=[1e-9] * 3,
                                    gravcomp=1.0)
     body.explicitinertial = True

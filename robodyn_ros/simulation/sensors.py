@@ -1,4 +1,4 @@
-"""Sensors: noise, resolution, delay and losses between a true state and a measured one."""
+"""Sensor models: noise, resolution, delay and loss of measurements."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from robodyn_ros.spatial import Array
 
 @dataclass(frozen=True)
 class Sensors:
-    """What the sensors of a simulated robot add to its true state.
+    """Errors of the sensors of a simulated robot.
 
     Attributes
     ----------
     position_noise, velocity_noise, effort_noise : float or sequence of float
-        Standard deviations; rad or m, rad/s or m/s, N m or N.
+        Standard deviations of the noise; rad or m, rad/s or m/s, N m or N.
     position_step : float or sequence of float
         Resolution of the encoders, rad or m; velocities are not quantised.
     delay : float
@@ -27,8 +27,8 @@ class Sensors:
     dropped : float
         Probability that a measurement is lost, at least 0 and below 1.
     motors : bool
-        Whether positions and velocities are those of the motors behind their gears, as most arms
-        measure them; only elastic joints make a difference.
+        Whether positions and velocities are those of the motors at the output of their gears, as
+        in most arms. This makes a difference for elastic joints only.
     seed : int
         Seed of the random numbers.
     """
@@ -67,14 +67,14 @@ class MeasuredStates:
     Parameters
     ----------
     sensors : Sensors
-        What the sensors add.
+        Errors of the sensors.
     n : int
         Number of joints.
 
     Raises
     ------
     ValueRangeError
-        The delay is negative, or ``dropped`` is no probability below 1.
+        The delay is negative, or ``dropped`` is not a probability below 1.
     """
 
     def __init__(self, sensors: Sensors, n: int):
@@ -92,7 +92,7 @@ class MeasuredStates:
 
     def measure(self, time: float, position: Array, velocity: Array,
                 effort: Array) -> Measurement | None:
-        """Measure a true state now.
+        """Measure a true state at the current time.
 
         Parameters
         ----------
@@ -104,7 +104,7 @@ class MeasuredStates:
         Returns
         -------
         Measurement or None
-            The newest measurement that arrives now, or None if there is none.
+            The newest measurement that has arrived by now, or None if there is no new one.
         """
         sensors, random, n = self._sensors, self._random, self._n
         position = position + random.normal(size=n) * sensors.position_noise

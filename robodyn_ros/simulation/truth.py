@@ -34,9 +34,10 @@ _JOINT_KEYS = ('armature', 'damping', 'friction')
 def perturbed_urdf(text: str | bytes, truth: Mapping[str, Any] | str | Path | None, *,
                    motors: str | Path | Mapping[str, Any] | None = None,
                    shapes: bool = False) -> str:
-    """Return the URDF of the true robot; nothing but links and joints is kept.
+    """Return the URDF of the true robot, reduced to links and joints.
 
-    The result holds rotors and friction of every spelling in the ``<dynamics>`` of the joints.
+    Rotor inertia and friction, in whatever way they were given, are written as ``<dynamics>`` of
+    the joints.
 
     Parameters
     ----------
@@ -52,7 +53,7 @@ def perturbed_urdf(text: str | bytes, truth: Mapping[str, Any] | str | Path | No
     Raises
     ------
     DescriptionError, UnknownNameError, ValueRangeError
-        The file cannot be read; a link, joint or key does not exist; a value is not a number, or
+        The file cannot be read; a link, joint or key does not exist; or a value is not a number or
         is physically impossible.
     """
     description = parse_urdf(text, motors=motors)

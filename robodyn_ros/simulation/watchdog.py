@@ -1,4 +1,4 @@
-"""`TorqueWatchdog`: which torque acts on a simulated robot that runs in real time."""
+"""`TorqueWatchdog`: selects the torque that acts on a simulated robot."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import numpy as np
 
 from robodyn_ros.spatial import Array
 
-BRAKES_OPEN = 0.05  # s after the start: torques for the motion before may still be under way
+BRAKES_OPEN = 0.05  # s after the start, while torques of the previous motion may still arrive
 
 
 class TorqueWatchdog:
-    """Keeps the last command; after a time without a new one the torque is zero.
+    """Stores the last command; some time after it, the torque is zero.
 
     All times are simulated times, so that a command does not age while the world is paused.
     """
@@ -32,7 +32,7 @@ class TorqueWatchdog:
         self._time = -math.inf
 
     def take(self, command: Array, now: float) -> None:
-        """Take a command, shape (n,), that comes now."""
+        """Store a command, shape (n,), that arrives now."""
         self.command, self._time = command, now
 
     def torque(self, now: float, timeout: float, brakes: bool = False) -> Array | None:
@@ -43,18 +43,18 @@ class TorqueWatchdog:
         now : float
             Simulated time, s.
         timeout : float
-            Time after which a command counts no more, s.
+            Time after which a command is no longer valid, s.
         brakes : bool
-            Whether brakes hold the robot from the start until a command comes.
+            Whether brakes hold the robot from the start until a command arrives.
 
         Returns
         -------
         ndarray, shape (n,), or None
-            N m or N; None: the brakes hold the robot.
+            Torque, N m or N; None if the brakes hold the robot.
         """
         if brakes and self._time < BRAKES_OPEN:
             return None
-        # where time has jumped back, a command is from the future
+        # a command from the future means that the time has jumped back
         if 0 <= now - self._time <= timeout:
             return self.command
         return np.zeros_like(self.command)

@@ -1,4 +1,4 @@
-"""What every simulated world offers: the embedded engine and Gazebo are driven the same way."""
+"""`SimulatedRobot`: the common interface of the embedded engine and Gazebo."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from robodyn_ros.spatial import Array
 
 
 class SimulationError(RobodynError):
-    """The simulation cannot go on."""
+    """The simulation cannot continue."""
 
 
 class SimulatedRobot(Protocol):
@@ -26,7 +26,7 @@ class SimulatedRobot(Protocol):
     joints : Joints
         The joints that are driven and measured.
     true_model : Model
-        The model of the robot as it truly is.
+        The model of the true robot.
     """
 
     joints: Joints
@@ -57,20 +57,20 @@ class SimulatedRobot(Protocol):
         """True joint velocities, shape (n,), rad/s or m/s."""
 
     def reset(self, position: ArrayLike | None = None) -> None:
-        """Begin again at time 0, at rest."""
+        """Restart at time 0, at rest."""
 
     def step(self, torque: ArrayLike, steps: int = 1) -> None:
         """Advance the physics under constant torques."""
 
     def hold(self, steps: int = 1) -> None:
-        """Let time pass while brakes hold the robot."""
+        """Advance time while brakes hold the robot."""
 
     def measure(self) -> Measurement | None:
-        """Return what the sensors report now, if anything."""
+        """Take a measurement; return the newest one that has arrived by now, or None."""
 
     def attach(self, link: str, mass: float, com: ArrayLike = (0.0, 0.0, 0.0),
                inertia: ArrayLike | None = None) -> None:
-        """Fix a body to a link; it replaces the one attached before."""
+        """Fix a payload to a link; it replaces the previous payload."""
 
 
 def checked_joint_values(name: str, values: ArrayLike, joint_names: Sequence[str]) -> Array:
@@ -79,7 +79,7 @@ def checked_joint_values(name: str, values: ArrayLike, joint_names: Sequence[str
     Raises
     ------
     ShapeError, ValueRangeError
-        There is another count of numbers, or one is not finite; the joint is named.
+        The count of numbers is wrong, or one is not finite; the message names the joint.
     """
     array = np.asarray(values, np.float64)
     if array.shape != (len(joint_names),):
