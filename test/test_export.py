@@ -355,8 +355,8 @@ def test_the_header_says_what_is_included(folders, tmp_path):
     text = (folders('parametric') / 'arm.h').read_text()
     model = CASES['parametric'].model
     for words in ('robodyn_ros ' + rd.__version__, 'Gravity:      (0, 0, -9.80665) m/s^2',
-                  '0  waist  turns: rad, rad/s, N m', 'w = 0.02', '#define ARM_URDF_SHA256 "',
-                  'as the description gives them'):
+                  '0  waist  revolute: rad, rad/s, N m', 'w = 0.02', '#define ARM_URDF_SHA256 "',
+                  'those of the description'):
         assert words in text
     assert max(map(len, text.splitlines())) <= 99
     text = (folders('payload') / 'arm.h').read_text()

@@ -9,7 +9,7 @@ from robodyn_ros.errors import RobodynError
 from robodyn_ros.model.kinds import FRICTION_NAMES, KIND_NAMES
 from robodyn_ros.packages import explained
 
-# fields of the action's goal that are taken as they are; 0 means the server's own value
+# fields of the action's goal that are passed on unchanged; 0 selects the default of the server
 NUMBERS = {
     'search_time': ('SECONDS', 'time to search for an excitation'),
     'period': ('SECONDS', 'period of the excitation'),
@@ -20,7 +20,7 @@ NUMBERS = {
     'guard': ('SECONDS', 'samples this close to a slow one are left out as well'),
 }
 WORDS = {
-    'name': 'name of the run (default: the time of day)',
+    'name': 'name of the run (default: date and time)',
     'excitation': "YAML file in the server's root folder with the motion to play",
 }
 
@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('--apply', action='store_true',
                         help='send the model to the running nodes if the validation is good')
     parser.add_argument('--force', action='store_true',
-                        help='send the model to the running nodes whatever the validation says')
+                        help='send the model to the running nodes regardless of the validation')
     parser.add_argument('--action', default='identification/identify', metavar='NAME',
                         help='name of the action (default: identification/identify)')
 

@@ -1,4 +1,4 @@
-"""`robodyn check`: judges a robot description, and adds inertials that it lacks."""
+"""`robodyn check`: checks a robot description, and adds missing inertials."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`robodyn demo`: a simulated robot under PD control alone, then with feed-forward torques."""
+"""`robodyn demo`: a simulated robot under PD control, first without, then with its model."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Run the demo; return 0 if feed-forward made the tracking better."""
+    """Run the demo; return 0 if feed-forward improved the tracking."""
     if not 1.0 <= options.seconds <= 3600:
         raise ValueRangeError('--seconds', options.seconds, 'from 1 to 3600')
     refuse_existing(options, options.plot, options.picture)

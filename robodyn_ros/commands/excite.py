@@ -1,4 +1,4 @@
-"""`robodyn excite`: finds the best motion for an identification."""
+"""`robodyn excite`: optimises a motion for an identification."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add('--lock', nargs='+', default=[], metavar='JOINT:=POSITION',
         help='joints that are held at a position, rad or m')
     add_kind(parser, JOINT_TORQUE_KINDS)
-    add_choice(parser, '--criterion', 'WORD', 'what the search improves', CRITERIA, 'condition')
+    add_choice(parser, '--criterion', 'WORD', 'criterion that is optimised', CRITERIA, 'condition')
     add_choice(parser, '--scaling', 'WORD', 'scaling of the observation matrix', SCALINGS,
                'columns')
     add('--period', type=float, metavar='SECONDS', help='default: proposed from the limits')
@@ -70,9 +70,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add('--speed', type=float, default=1.0, metavar='FRACTION',
         help='fraction of the velocity limits that is used (default: 1)')
     add('--mean-torque', nargs='+', default=[], metavar='JOINT:=TORQUE',
-        help='wanted means of the absolute torque, N m or N, beside the criterion')
+        help='goals for the mean absolute torque, N m or N, besides the criterion')
     add('--condition-goal', type=float, default=35.0, metavar='NUMBER',
-        help='with --mean-torque: a condition number that is good enough (default: 35)')
+        help='with --mean-torque: goal for the condition number (default: 35)')
     add('--budget', type=float, default=30.0, metavar='SECONDS',
         help='how long the search takes (default: 30); Ctrl-C ends it with the best so far')
     add('--seed', type=int, default=0, metavar='NUMBER',
@@ -80,7 +80,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Find, verify and write one motion, or two with --validation."""
+    """Find, check and write one motion, or two with --validation."""
     refuse_existing(options, options.output, options.validation, options.picture)
     if not 0 < options.speed <= 1:
         raise ValueRangeError('--speed', options.speed, 'above 0, at most 1')
@@ -110,7 +110,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _search(model: Model, limits: Limits, plan: Plan) -> Excitation:
-    """Search with a bar that shows the best condition number so far."""
+    """Search, and show the best condition number so far in a progress bar."""
     with progress_bar() as bar:
         task = bar.add_task('searching', total=plan.budget)
 

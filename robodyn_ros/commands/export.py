@@ -1,4 +1,4 @@
-"""`robodyn export`: writes a robot's equations of motion as plain C, or values for such code."""
+"""`robodyn export`: writes equations of motion as plain C, or parameter values for such code."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar='TERM,TERM',
         help=f'what is exported: {", ".join((*TERMS, *(f"{kind}:LINK" for kind in LINK_TERMS)))} '
         f'(default: {",".join(DEFAULT_TERMS)})')
-    add('--prefix', metavar='NAME', help="what all names begin with (default: the robot's name)")
+    add('--prefix', metavar='NAME', help="prefix of all names (default: the robot's name)")
     add('--single', action='store_true', help='32-bit numbers instead of 64-bit ones')
     add('--own-sincos', action='store_true',
-        help="polynomials for sine and cosine instead of the C library's functions: faster, and "
-        'the same on every machine')
+        help="polynomials for sine and cosine instead of the C library's functions: faster, with "
+        'the same results on every machine')
     add('--parametric', action='store_true',
-        help='make the dynamic parameters an argument of the functions, so that values can be '
-        'exchanged and payloads added while the program runs')
+        help='make the dynamic parameters an argument of the functions, so that they can be '
+        'replaced and payloads added at run time')
     add('--friction-width', type=float, default=0.0, metavar='SPEED',
-        help='the sign of the speed in Coulomb friction becomes s / sqrt(s^2 + width^2), rad/s or '
-        'm/s (default: 0, the sign itself)')
+        help='replace the sign of the velocity s in Coulomb friction by s / sqrt(s^2 + width^2), '
+        'rad/s or m/s (default: 0, the sign itself)')
     add('--values', action='store_true',
         help='write the parameter values of the robot for code that was exported with '
         '--parametric, instead of code')
@@ -60,9 +60,9 @@ def run(options: argparse.Namespace) -> int:
 
 
 def origin_of(urdf: Path) -> str:
-    """Return the run that a URDF was identified in; empty for other URDFs.
+    """Return a description of the run in which a URDF was identified; '' for other URDFs.
 
-    `robodyn identify` marks its URDF, and writes parameters.yaml with its logs beside it.
+    `robodyn identify` marks its URDF, and writes parameters.yaml with the logs beside it.
     """
     try:
         if 'identified by robodyn' not in urdf.read_text(encoding='utf-8', errors='replace'):

@@ -8,7 +8,7 @@ import shlex
 import sys
 import textwrap
 from collections.abc import Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 
 import yaml
@@ -167,17 +167,13 @@ def _read_logs(options: argparse.Namespace, robot: RobotDynamics) -> tuple[list[
 
 
 def _read(options: argparse.Namespace, robot: RobotDynamics, paths: Sequence[Path]) -> list[Log]:
-    logs = [read_log(path, robot, options.format) for path in paths]
-    for log in logs:
-        log.period = options.period
-    return logs
+    return [replace(read_log(path, robot, options.format), period=options.period)
+            for path in paths]
 
 
 def _logs(options: argparse.Namespace, robot: RobotDynamics) -> tuple[list[Log], list[Log]]:
     """Return the logs without and with the payload."""
-    loaded = _read(options, robot, options.loaded)
-    for log in loaded:
-        log.loaded = True
+    loaded = [replace(log, loaded=True) for log in _read(options, robot, options.loaded)]
     return _read(options, robot, options.logs), loaded
 
 
@@ -189,7 +185,7 @@ def _locked(entries: Sequence[str]) -> dict[str, float]:
 def _gains(options: argparse.Namespace, model: Model) -> int:
     """Print the drive gains."""
     if not (options.payload and options.payload_mass and options.loaded):
-        raise UnknownNameError('way to tell gains', '--gains alone',
+        raise UnknownNameError('way to identify gains', '--gains alone',
                                ['--gains with --payload, --payload-mass and --loaded'])
     logs, loaded = _logs(options, dynamics_of(model, options.loops))
     gains = identify_drive_gains(model, logs + loaded, options.payload_mass, options.payload,

@@ -33,8 +33,8 @@ INTERRUPTED, BROKEN_PIPE = 130, 141  # 128 + the signal's number, as shells repo
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; return its exit code.
 
-    The exit code is 0 for success, 1 for a negative verdict, 2 for an error that is explained in
-    one sentence, 130 after Ctrl-C, 141 if whoever read the output closed it.
+    The exit code is 0 for success, 1 for a negative verdict, 2 for an error with a message, 130
+    after Ctrl-C, and 141 if the reader of the output closed it.
     """
     arguments = sys.argv[1:] if arguments is None else arguments
     chosen = next((entry for entry in arguments if not entry.startswith('-')), '')
@@ -56,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
               file=sys.stderr)
         return INTERRUPTED
     except BrokenPipeError:
-        # Python flushes the standard output once more at its end; it shall find an open one
+        # Python flushes the standard output again when it exits, so it must be open
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKEN_PIPE
 

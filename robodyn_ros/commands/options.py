@@ -1,4 +1,4 @@
-"""Arguments that several commands share, and what is read from them."""
+"""Arguments that several commands have in common, and their evaluation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a command writes: whole files or none, nothing overwritten by accident, its progress."""
+"""Writes the output of commands: complete files only, without overwriting by accident."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def refuse_existing(options: argparse.Namespace, *paths: Path | None) -> None:
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[Path]:
-    """Lend a temporary path beside a file, which it replaces when the block ends well.
+    """Provide a temporary file, which replaces a file if the block ends without an error.
 
     Raises
     ------
@@ -72,7 +72,7 @@ def write_text(path: Path, text: str) -> None:
 
 
 def progress_bar() -> Any:
-    """Return a bar for the standard error; where that is no terminal, nothing is shown."""
+    """Return a progress bar on the standard error, which is hidden if that is not a terminal."""
     console = package('rich.console').Console(stderr=True)
     bar = package('rich.progress')
     return bar.Progress(bar.TextColumn('{task.description}'), bar.BarColumn(),

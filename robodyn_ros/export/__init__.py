@@ -1,7 +1,7 @@
-"""The equations of motion as plain C, for controllers in which no Python runs.
+"""Exports the equations of motion as plain C, for controllers without Python.
 
-`functions` chooses what is traced, `c_code` writes a traced graph as C statements, and the other
-files write the header, the source, the self-test and what builds them.
+`functions` selects the functions to trace, `c_code` writes a traced graph as C statements, and the
+other files write the header, the source, the self-test and the build files.
 """
 
 from robodyn_ros.export.package import export_c

@@ -1,4 +1,4 @@
-"""What builds the exported code: CMake, package.xml, and a README that says how."""
+"""Writes the build files of the exported code: CMakeLists.txt, package.xml and README.md."""
 
 from __future__ import annotations
 
@@ -82,8 +82,9 @@ PACKAGE_XML = '''<?xml version="1.0"?>
 
 README = '''# Equations of motion of {robot}
 
-Plain C, C99 and C++17, without dependencies. Nothing in it is allocated, kept between calls, or
-decided by the values of the arguments, so each call takes the same time.
+Plain C (C99 and C++17) without dependencies. The functions do not allocate memory, keep no state
+between calls, and have no branches that depend on their arguments, so each call takes the same
+time.
 
 {facts}
 
@@ -95,12 +96,12 @@ decided by the values of the arguments, so each call takes the same time.
 
 {functions}
 
-Units, and what each argument is, are in [{prefix}.h]({prefix}.h); [{prefix}.hpp]({prefix}.hpp) has
-the same as C++ classes, on `std::array` (`std::span` with C++20) and on Eigen's types.
+[{prefix}.h]({prefix}.h) describes the arguments and their units. [{prefix}.hpp]({prefix}.hpp) has
+the same functions as C++ classes, for `std::array` (`std::span` with C++20) and for Eigen's types.
 
 ## Building
 
-With a compiler alone, and its test:
+With a compiler only, including the self-test:
 
 ```bash
 cc -O3 -march=native -ffp-contract=fast -fno-math-errno -c {prefix}.c
@@ -115,7 +116,7 @@ cmake --install build --prefix ~/robot
 ```
 
 As a ROS 2 package: put this folder into a workspace and run `colcon build`. In both cases another
-package uses it by
+package uses it with
 
 ```cmake
 find_package({name} REQUIRED)
@@ -130,7 +131,7 @@ def cmake_text(package: Package) -> str:
 
 
 def package_xml(package: Package) -> str:
-    """Return package.xml; maintainer and licence are the user's to fill in."""
+    """Return package.xml, in which the user must fill in maintainer and licence."""
     return PACKAGE_XML.format(name=package.name, robot=escape(package.model.name))
 
 

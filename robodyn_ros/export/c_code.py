@@ -1,8 +1,8 @@
-"""A traced function -> the statements of a C function.
+"""Writes a traced function as the statements of a C function.
 
-Each node of the graph becomes one expression in C99 that is also C++. A node that is used once is
-written where it is used; the others get a variable. All inputs are read before the first result is
-written, so that the arrays of a call may overlap.
+Each node of the graph becomes one expression that is valid in C99 and C++. A node that is used
+once is written in place; the others become variables. All inputs are read before the first result
+is written, so that the arrays of a call may overlap.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from robodyn_ros.errors import ValueRangeError
 from robodyn_ros.kernels.expression import Graph
 
 OPERATORS = {'add': '+', 'sub': '-', 'mul': '*', 'div': '/'}
-LONGEST = 120  # characters of an expression that is written where it is used
+LONGEST = 120  # characters of an expression that is written in place
 WIDTH = 99
 
 
 @dataclass(frozen=True)
 class Dialect:
-    """How numbers and functions are spelled.
+    """The notation of numbers and functions.
 
     Attributes
     ----------
     prefix : str
-        What all names begin with.
+        Prefix of all names.
     single : bool
-        32-bit numbers instead of 64-bit ones.
+        Whether numbers have 32 bits instead of 64.
     own_sincos : bool
-        Sine and cosine are those of the exported source instead of the C library's.
+        Whether the exported source has its own sine and cosine instead of the C library's.
     """
 
     prefix: str
@@ -45,12 +45,12 @@ class Dialect:
         return 'float' if self.single else 'double'
 
     def number(self, value: float) -> str:
-        """Return a constant, to the last bit of the type.
+        """Return a constant with the full precision of the type.
 
         Raises
         ------
         ValueRangeError
-            It is infinite or not a number.
+            The value is infinite or not a number.
         """
         rounded = np.float32(value) if self.single else float(value)
         if not np.isfinite(rounded):
@@ -66,12 +66,12 @@ class Dialect:
 
 
 class _Body:
-    """The statements of one function while they are written."""
+    """Writes the statements of one function."""
 
     def __init__(self, graph: Graph, dialect: Dialect, inputs: Sequence[str]):
         self.graph, self.dialect, self.inputs = graph, dialect, inputs
         self.lines: list[str] = []
-        self.names: dict[int, str] = {}  # how a node is written where it is used
+        self.names: dict[int, str] = {}  # the text of each node where it is used
         self.uses: dict[int, int] = {}
 
     def write(self, outputs: Sequence[int], result: str) -> list[str]:
@@ -118,7 +118,7 @@ class _Body:
                 self._variable(node, f't{node}', text)
 
     def _sincos(self, angles: Sequence[int]) -> None:
-        """Sines and cosines of all angles; in a loop, which compilers vectorise."""
+        """Write sines and cosines of all angles; own functions in a vectorisable loop."""
         if not angles:
             return
         wanted = [(place, name, self.graph.find((name, angle, None)))
@@ -145,7 +145,7 @@ class _Body:
         self.names[node] = name
 
     def _bare(self, node: int) -> str:
-        """The expression without the brackets around it."""
+        """Return the expression of a node without the surrounding brackets."""
         text = self.names[node]
         return text[1:-1] if text.startswith('(') else text
 
@@ -162,11 +162,11 @@ def c_statements(graph: Graph, outputs: Sequence[int], dialect: Dialect, inputs:
     Parameters
     ----------
     graph : Graph
-        What was traced.
+        The traced function.
     outputs : sequence of int
         The node of each element of the result.
     dialect : Dialect
-        Spelling of numbers and calls.
+        Notation of numbers and calls.
     inputs : sequence of str
         Names of the arrays that are read.
     result : str

@@ -1,4 +1,4 @@
-"""The C++ header: the same functions on std::array, std::span and Eigen's types."""
+"""Writes the C++ header: the same functions for std::array, std::span and Eigen's types."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ public:
 '''
 
 STATE = '''
-  /// The parameters that all functions use; at first the nominal ones.
+  /// The parameters that all functions use; initially the nominal ones.
   std::array<{real}, {count}> parameters = nominal();
 
   static std::array<{real}, {count}> nominal()
@@ -80,7 +80,7 @@ STATE = '''
     return {prefix}_add_payload({prefix}_parameters, link, &payload, parameters.data()) == 1;
   }}
 
-  /// Takes values from the text of a file; see the codes in {prefix}.h, 0 is good.
+  /// Reads values from the text of a file; returns a code of {prefix}.h, 0 for success.
   int read_values(const char * text)
   {{
     return {prefix}_read_values(text, parameters.data());

@@ -1,4 +1,4 @@
-"""Which functions are exported: their arguments, what is traced, and what they must agree with."""
+"""Selects the exported functions: their arguments, traced functions and references for tests."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TERMS = (*DEFAULT_TERMS, 'coriolis_matrix', 'regressor')
 LINK_TERMS = ('pose', 'jacobian')
 
 MEANINGS = {
-    'gravity': 'Torques that hold the robot still, N m or N.',
+    'gravity': 'Torques that hold the robot at rest, N m or N.',
     'coriolis': 'Coriolis, centrifugal and gyroscopic torques, N m or N; gravity is not included.',
     'friction': 'Friction of links and motors, N m or N.',
     'mass_matrix': 'Mass matrix, rotor inertia included; row-major.',
@@ -48,7 +48,7 @@ class Function:
     Attributes
     ----------
     name : str
-        Without the prefix.
+        Name without the prefix.
     meaning : str
         One sentence for the header.
     arguments : tuple of (str, int)
@@ -56,9 +56,9 @@ class Function:
     shape : tuple of int
         Shape of the result.
     trace : callable
-        Takes an array of symbols for each argument, returns the result.
+        Takes an array of symbols for each argument and returns the result.
     reference : callable, optional
-        The same from `rd.Dynamics`, for the self-test.
+        The corresponding function of the dynamics, for the self-test.
     """
 
     name: str
@@ -70,27 +70,28 @@ class Function:
 
     @property
     def size(self) -> int:
-        """How many numbers the result has."""
+        """Number of elements of the result."""
         return int(np.prod(self.shape))
 
 
 def exported_functions(dynamics: RobotDynamics, terms: Sequence[str], *,
                        parametric: bool = False) -> list[Function]:
-    """Return what is exported for a list of terms.
+    """Return the functions to export for a list of terms.
 
     Parameters
     ----------
     dynamics : RobotDynamics
         The robot.
     terms : sequence of str
-        Of `TERMS`, or ``pose:LINK`` and ``jacobian:LINK``.
+        Names in `TERMS`, or ``pose:LINK`` and ``jacobian:LINK``.
     parametric : bool
-        The standard parameters are the first argument of every function that depends on them.
+        Whether the standard parameters are the first argument of every function that depends on
+        them.
 
     Raises
     ------
     UnknownNameError
-        A term or a link that does not exist.
+        A term or a link does not exist.
     """
     maker = _Loops if dynamics.cuts else _Tree
     if parametric:  # the parameters hold plain friction
@@ -129,7 +130,7 @@ class _Tree:
                 term).reference(*arrays))  # type: ignore[misc]
 
     def with_parameters(self, parameters: Any) -> _Tree:
-        """The functions of the same robot with other parameters, not in parametric form."""
+        """Return the functions of the same robot with other parameters, not in parametric form."""
         model = self.model.with_standard_parameters(parameters)
         return type(self)(self.dynamics.with_model(model), False)
 
@@ -148,7 +149,7 @@ class _Tree:
         return (lambda q, qd: method(qd, q)) if term == 'friction' and arguments == 2 else method
 
     def traced(self, term: str, catalogue: Catalogue) -> Callable[..., Any]:
-        """The function of a term to trace, of another catalogue of the same robot."""
+        """Return the function of a term to trace, from another catalogue of the same robot."""
         return getattr(catalogue, term)  # type: ignore[no-any-return]
 
     def link_function(self, kind: str, link: str) -> Function:
@@ -214,7 +215,7 @@ class _Loops(_Tree):
         return lambda positions, *others: method(positions[free], *others, near=positions)
 
     def regressor(self, positions: Any, qd: Any, qdd: Any) -> Any:
-        """Reduced regressor near a closed pose, by way of the tree's."""
+        """Return the reduced regressor near a closed pose, computed from that of the tree."""
         motion = self.dynamics.motion(positions[self.free], qd, near=positions)
         return motion.matrix.T @ self.tree.regressor(motion.q, motion.qd, motion.qdd(qdd))
 
@@ -232,7 +233,7 @@ class _Loops(_Tree):
 
 
 def link_names(model: Model) -> dict[str, str]:
-    """Return a name in C for every link; links whose names differ in signs alone get a number."""
+    """Return a unique C name for every link; a number is appended where names would coincide."""
     names: dict[str, str] = {}
     for link in model.link_frames:
         name = plain = c_name(link)
@@ -245,12 +246,12 @@ def link_names(model: Model) -> dict[str, str]:
 
 
 def c_name(text: str) -> str:
-    """Return a name as C allows it: letters, digits and underscores, no digit first.
+    """Return a name valid in C: letters, digits and underscores, not starting with a digit.
 
     Raises
     ------
     UnknownNameError
-        Nothing is left of it.
+        The text has no letter or digit.
     """
     name = ''.join(c if c.isascii() and c.isalnum() else '_' for c in text).strip('_').lower()
     if not name:

@@ -1,4 +1,4 @@
-"""The C header: what the code is of, what it includes, and its functions."""
+"""Writes the C header: facts about the exported code, and its functions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NAMES = {'positions': 'positions of all joints in a closed pose, rad or m',
 
 
 def facts(package: Package) -> list[tuple[str, str]]:
-    """Return what people must know of the code: pairs of a heading and its text."""
+    """Return facts about the code for its users: pairs of a heading and its text."""
     model, dialect = package.model, package.dialect
     sincos = 'of the C library' if not dialect.own_sincos else (
         f'polynomials of this source; absolute error below {SINCOS_ERROR[dialect.single]:g} for '
@@ -32,12 +32,12 @@ def facts(package: Package) -> list[tuple[str, str]]:
         ('Gravity', f'({", ".join(f"{g:g}" for g in model.gravity)}) m/s^2 in the root frame'),
         ('Friction', _friction(package)),
         ('Rotors', _rotors(model)),
-        ('Payload', 'none beside what the parameters contain' + (
+        ('Payload', 'none besides the parameters' + (
             f'; see {package.prefix}_add_payload' if package.parametric else '')),
         ('Numbers', f'{dialect.real}; matrices are row-major'),
         ('Sine, cosine', sincos),
-        ('Calls', 'keep no state and allocate nothing, so that threads may share all functions; '
-                  'an array of the result may also be one of the arguments'),
+        ('Calls', 'keep no state and allocate no memory, so that threads may share all functions; '
+                  'the array of the result may also be one of the arguments'),
     ]
 
 
@@ -46,9 +46,9 @@ def joint_lines(package: Package) -> list[str]:
     model = package.model
     lines = []
     for k, name in enumerate(package.dynamics.joint_names):
-        slides = model.prismatic[model.body_joints.index(name)]
-        lines.append(f'{k:3}  {name}  ' + ('slides: m, m/s, N' if slides else
-                                           'turns: rad, rad/s, N m'))
+        prismatic = model.prismatic[model.body_joints.index(name)]
+        lines.append(f'{k:3}  {name}  ' + ('prismatic: m, m/s, N' if prismatic else
+                                           'revolute: rad, rad/s, N m'))
     return lines
 
 
@@ -97,25 +97,24 @@ def _parametric(package: Package, real: str) -> list[str]:
         f'#define {upper}_PARAMETERS {count}',
         f'extern const char *const {prefix}_parameter_names[{count}];',
         f'extern const {real} {prefix}_parameters[{count}];', '',
-        *_block('Links that a payload can be fixed to.'), 'typedef enum {', *links,
+        *_block('Links to which a payload can be fixed.'), 'typedef enum {', *links,
         f'    {upper}_LINKS', f'}} {prefix}_link;', '',
         *_block('A payload: mass in kg; centre of mass in the link frame, m; inertia about the '
                 'centre of mass, Ixx Ixy Ixz Iyy Iyz Izz in the axes of the link, kg m^2.'),
         'typedef struct {', f'    {real} mass, com[3], inertia[6];', f'}} {prefix}_payload;', '',
-        *_block('Parameters of the robot with a payload. Returns 1, or 0 if there is no such '
-                'link. Start from the parameters without a payload each time: nothing is taken '
-                'off again.'),
+        *_block('Computes the parameters of the robot with a payload. Returns 1, or 0 if there is '
+                'no such link. Always start from the parameters without a payload, since an '
+                'earlier payload is not removed.'),
         *_declaration(f'int {prefix}_add_payload(const {real} parameters[{count}], '
                       f'{prefix}_link link, const {prefix}_payload *payload, {real} '
                       f'loaded[{count}])'), '',
-        *_block('What reading a file of values may answer: it was taken; it is no such file or '
-                'one of another version; it is for a robot with other joints; it has too few or '
-                'too many values; one of them is not a finite number (or the locale writes '
-                'numbers with a comma).'),
+        *_block('Results of reading a file of values: success; the file has another format or '
+                'version; it is for a robot with another structure; it has too few or too many '
+                'values; a value is not a finite number (or the locale uses a decimal comma).'),
         'enum {', f'    {upper}_VALUES_GOOD, {upper}_VALUES_FORMAT, {upper}_VALUES_STRUCTURE,',
         f'    {upper}_VALUES_COUNT, {upper}_VALUES_NUMBER', '};', '',
-        *_block(f'Reads the text of a file that `robodyn export --values` wrote, format {FORMAT}. '
-                'The parameters stay as they are unless all is well.'),
+        *_block(f'Reads the text of a file that was written by `robodyn export --values`, format '
+                f'{FORMAT}. The parameters change only on success.'),
         *_declaration(f'int {prefix}_read_values(const char *text, {real} parameters[{count}])'),
         '']
 
@@ -124,9 +123,9 @@ def _loops(package: Package) -> list[str]:
     real, b, n = package.dialect.real, package.model.n, package.dynamics.n
     return [
         *_block('Closes the loops by a fixed number of Newton steps. q: the independent joints. '
-                'positions: all joints, at first a closed pose nearby (in a control loop, that of '
-                f'the last cycle; {package.prefix}_home to begin with), then the closed pose. '
-                'Returns the largest gap that is left along an axis, m: check it.'),
+                'positions: all joints; on entry a closed pose nearby (in a control loop, that of '
+                f'the last cycle; initially {package.prefix}_home), on return the closed pose. '
+                'Returns the largest remaining gap along an axis, m, which must be checked.'),
         f'{real} {package.prefix}_close_loops(const {real} q[{n}], {real} positions[{b}]);', '',
         f'extern const char *const {package.prefix}_all_joint_names[{b}];',
         f'extern const {real} {package.prefix}_home[{b}];', '']
@@ -141,7 +140,7 @@ def _block(text: str) -> list[str]:
 
 
 def _comment(text: str) -> str:
-    """Text that cannot end a comment, nor continue the line after it."""
+    """Return text that can neither end a comment nor continue a line."""
     return text.replace('*/', '* /').replace('/*', '/ *').replace('\\', '/').replace('\n', ' ')
 
 
@@ -153,7 +152,7 @@ def _parameters(model: Model) -> str:
     if nominal.shape != model.standard_parameters.shape:
         return 'of the description, with joints locked'
     if np.array_equal(nominal, model.standard_parameters):
-        return 'as the description gives them'
+        return 'those of the description'
     return 'changed since the description was read (a payload, or other values)'
 
 

@@ -1,4 +1,4 @@
-"""`export_c`: a folder with a robot's equations as C, their test and what builds them."""
+"""`export_c`: writes a folder with a robot's equations as C, their self-test and build files."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ from robodyn_ros.model import Model
 
 @dataclass(frozen=True, eq=False)
 class Package:
-    """What all files of an export are written from.
+    """The data from which all files of an export are written.
 
     Attributes
     ----------
     dynamics : RobotDynamics
         The robot.
     functions : list of Function
-        What is exported.
+        The exported functions.
     dialect : Dialect
-        Spelling of numbers and names.
+        Notation of numbers and names.
     parametric : bool
-        The standard parameters are an argument.
+        Whether the standard parameters are an argument.
     origin : str
-        Where identified parameters come from; may be empty.
+        Origin of identified parameters; may be empty.
     """
 
     dynamics: RobotDynamics
@@ -50,12 +50,12 @@ class Package:
 
     @property
     def model(self) -> Model:
-        """The robot; its loops, if any, cut open."""
+        """The robot, with its loops cut open."""
         return self.dynamics.model
 
     @property
     def prefix(self) -> str:
-        """What all names begin with."""
+        """Prefix of all names."""
         return self.dialect.prefix
 
     @property
@@ -65,7 +65,7 @@ class Package:
 
     @property
     def loops(self) -> RobotDynamics | None:
-        """The robot if it has closed loops."""
+        """The robot if it has closed loops, else None."""
         return self.dynamics if self.dynamics.cuts else None
 
     @property
@@ -75,12 +75,12 @@ class Package:
 
     @property
     def payload_links(self) -> dict[str, str]:
-        """Links that move, to which a payload can be fixed: the name in C, the link's own."""
+        """The moving links, to which a payload can be fixed, by their names in C."""
         return {name: link for link, name in link_names(self.model).items()
                 if self.model.link_frames[link].body >= 0}
 
     def signature(self, function: Function) -> str:
-        """Return a function's declaration in C, without the semicolon."""
+        """Return the declaration of a function in C, without the semicolon."""
         real = self.dialect.real
         arguments = [f'const {real} {name}[{size}]' for name, size in function.arguments]
         return (f'void {self.prefix}_{function.name}({", ".join(arguments)}, '
@@ -93,36 +93,36 @@ def export_c(robot: Model | RobotDynamics, folder: str | Path, *,
              single: bool = False, own_sincos: bool = False, parametric: bool = False,
              loops: Loops | str | Path | Mapping[str, object] | None = None,
              friction_width: float = 0.0, origin: str = '') -> list[Path]:
-    """Write a robot's equations of motion as plain C (C99 that is also C++17).
+    """Write a robot's equations of motion as plain C (valid C99 and C++17).
 
-    The functions keep no state, allocate nothing, have no branch that depends on their arguments,
-    and need of the C library only sin, cos and sqrt.
+    The functions keep no state, allocate no memory, have no branches that depend on their
+    arguments, and use only sin, cos and sqrt of the C library.
 
     Parameters
     ----------
     robot : Model or RobotDynamics
         The robot.
     folder : str or Path
-        Made if it does not exist; files of the same names are replaced.
+        The folder; it is created if it does not exist, and files of the same names are replaced.
     terms : sequence of str
         ``gravity``, ``coriolis``, ``friction``, ``mass_matrix``, ``inverse_dynamics``,
         ``forward_dynamics``, ``coriolis_matrix``, ``regressor``, ``pose:LINK``,
         ``jacobian:LINK``.
     prefix : str, optional
-        What all names begin with; default: the robot's name.
+        Prefix of all names; default: the robot's name.
     single : bool
-        32-bit numbers instead of 64-bit ones.
+        Whether to use 32-bit instead of 64-bit numbers.
     own_sincos : bool
-        Use polynomials for sine and cosine instead of the C library's functions.
+        Whether to use polynomials for sine and cosine instead of the C library's functions.
     parametric : bool
-        The standard parameters (masses, inertias, friction) become an argument, so that values
-        can be exchanged, and payloads added, while the program runs.
+        Whether the standard parameters (masses, inertias, friction) are an argument, so that they
+        can be replaced and payloads added at run time.
     loops : Loops, str, Path or mapping, optional
-        What closes a model's tree to loops, see `read_loops`.
+        Definition of closed loops if ``robot`` is a model, see `read_loops`.
     friction_width : float
-        See `Dynamics`, rad/s or m/s, if `robot` is a model.
+        See `Dynamics`, rad/s or m/s; used only if ``robot`` is a model.
     origin : str
-        Where identified parameters come from; it is written into the header.
+        Origin of identified parameters, which is written into the header.
 
     Returns
     -------
@@ -132,7 +132,7 @@ def export_c(robot: Model | RobotDynamics, folder: str | Path, *,
     Raises
     ------
     UnknownNameError
-        A term, a link, or a prefix that C does not allow.
+        A term or a link does not exist, or the prefix is not valid in C.
     OutputError
         The files cannot be written.
     """
@@ -157,7 +157,7 @@ def _files(package: Package) -> dict[str, Callable[[Package], str]]:
 
 
 def _write(folder: Path, texts: Mapping[str, str]) -> list[Path]:
-    """Write all files, or none where that fails or is interrupted."""
+    """Write all files, or none if this fails or is interrupted."""
     fresh = None
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""The equations with the standard parameters as symbols instead of numbers."""
+"""Equations of motion with the standard parameters as symbols instead of numbers."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ import numpy as np
 
 from robodyn_ros.dynamics.catalogue import Catalogue
 from robodyn_ros.model import PARAMETER_NAMES, LinkFrame
+from robodyn_ros.spatial import inertia_components
 
 PARAMETERS = len(PARAMETER_NAMES)
 
 
 @dataclass(frozen=True, eq=False)
 class _SymbolicModel:
-    """The part of a `Model` that equations are made from, with symbols for its parameters."""
+    """The part of a `Model` on which the equations depend, with symbols for its parameters."""
 
     n: int
     joint_names: tuple[str, ...]
@@ -38,14 +39,14 @@ def with_symbols(catalogue: Catalogue, parameters: Any) -> Catalogue:
     Parameters
     ----------
     catalogue : Catalogue
-        Of the robot.
+        Catalogue of the robot.
     parameters : ndarray of Scalar or float, shape (17 b,)
-        As `Model.standard_parameters`.
+        Standard parameters, see `Model.standard_parameters`.
 
     Notes
     -----
-    Parameters cannot be regrouped here: that would be as much work as it saves, at each call. The
-    catalogue computes generalised forces, not the wrenches at the joints and at the base.
+    The parameters are not regrouped, since this would cost as much in each call as it saves. The
+    catalogue computes generalised forces, but not the wrenches at the joints and at the base.
     """
     model, tree = catalogue.model, catalogue.tree
     chi = np.array(parameters, dtype=object).reshape(-1, PARAMETERS)
@@ -54,8 +55,8 @@ def with_symbols(catalogue: Catalogue, parameters: Any) -> Catalogue:
     spinning = [i for i in range(tree.bodies) if not np.isnan(model.spin_axis[i, 0])]
     for rotor, i in enumerate(spinning, tree.bodies):
         axis = tree.axis[rotor]
-        inertia = chi[i, 13] * (np.outer(axis, axis)[np.triu_indices(3)]
-                                / model.gear_ratio[i] ** 2)
+        inertia = chi[i, 13] * inertia_components(
+            np.outer(axis, axis) / model.gear_ratio[i] ** 2)
         rigid[rotor, :6] = inertia
         if tree.parent[rotor] >= 0:
             rigid[tree.parent[rotor], :6] = rigid[tree.parent[rotor], :6] - inertia

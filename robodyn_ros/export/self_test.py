@@ -1,4 +1,4 @@
-"""A C program that compares the exported functions with results of `rd.Dynamics`."""
+"""Writes a C program that compares the exported functions with results of `rd.Dynamics`."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from robodyn_ros.spatial import Array
 
 STATES = 3
 TORQUES = ('gravity', 'coriolis', 'friction', 'inverse_dynamics')  # parts of one sum
-LARGEST = 20_000  # numbers of a function's results in the test; with more, fewer states
-TOLERANCE = {False: 1e-12, True: 2e-4}  # of the largest element of a result
+LARGEST = 20_000  # most numbers in the expected results of a function; above, fewer states
+TOLERANCE = {False: 1e-12, True: 2e-4}  # relative to the largest element of a result
 
 MAIN = '''
 /* Largest error relative to `scale` or the largest expected element; 2 if it is not a number. */
@@ -66,7 +66,7 @@ CLOSE = '''
             memcpy(positions, near_positions + {b} * i, sizeof positions);
             error = {prefix}_close_loops(closed_q + {n} * i, positions);
             if (!(error <= {gap})) {{
-                printf("close_loops, state %d: a gap of %g m is left\\n", i, error);
+                printf("close_loops, state %d: a gap of %g m remains\\n", i, error);
                 failures++;
             }}
             error = error_of(positions, closed_positions + {b} * i, {b}, 1.0);
@@ -79,7 +79,7 @@ CLOSE = '''
 
 
 def self_test_text(package: Package) -> str:
-    """Return the program; its results are computed here."""
+    """Return the program, with expected results that are computed here."""
     real, prefix = package.dialect.real, package.prefix
     states = _States(package)
     lines = [f'/* Compares {prefix}.c with results of robodyn_ros. */', f'#include "{prefix}.h"',
@@ -118,16 +118,13 @@ def self_test_text(package: Package) -> str:
 
 
 class _States:
-    """Random states of the robot, for all functions the same."""
+    """Random states of the robot, which are the same for all functions."""
 
     def __init__(self, package: Package):
         dynamics, rng = package.dynamics, np.random.default_rng(1)
         self.count = 2 if package.parametric else STATES
         shape = (self.count, dynamics.n)
-        joints = dynamics.joints
-        lower = np.where(np.isfinite(joints.lower), joints.lower, -np.pi)
-        upper = np.where(np.isfinite(joints.upper), joints.upper, np.pi)
-        self.q = rng.uniform(lower, upper, shape)
+        self.q = dynamics.joints.sample_poses(rng, self.count)
         self.qd, self.qdd = rng.uniform(-1, 1, shape), rng.uniform(-1, 1, shape)
         if package.loops is not None:
             home = package.loops.home
@@ -142,7 +139,7 @@ class _States:
             -10, 10, shape)
         nominal = package.model.standard_parameters
         self.parameters = np.array([nominal, _changed(nominal, rng)])[:self.count]
-        if package.dialect.single:  # both sides get the same numbers
+        if package.dialect.single:  # both sides compute with the same numbers
             for name, value in vars(self).items():
                 if isinstance(value, np.ndarray):
                     setattr(self, name, value.astype(np.float32).astype(np.float64))
@@ -150,17 +147,17 @@ class _States:
         self.torque = float(np.abs(self.tau).max())
 
     def scale(self, function: Function) -> float:
-        """What errors are relative to if a result is smaller: for torques, those of a motion."""
+        """Return the smallest scale for relative errors: for torques, that of the whole torque."""
         return self.torque if function.name in TORQUES else 0.0
 
     def of(self, function: Function, count: int) -> Iterator[tuple[Array, ...]]:
-        """The arguments of a function, for one state after the other."""
+        """Yield the arguments of a function for each state."""
         for k in range(count):
             yield tuple(getattr(self, name)[k] for name, _ in function.arguments)
 
 
 def _changed(nominal: Array, rng: np.random.Generator) -> Array:
-    """Other parameters of real bodies: each is a tenth heavier or lighter, and has friction."""
+    """Return other consistent parameters: bodies up to 10 % heavier or lighter, more friction."""
     chi = nominal.reshape(-1, PARAMETERS).copy()
     chi[:, :10] *= rng.uniform(0.9, 1.1, (len(chi), 1))
     chi[:, 10:] += rng.uniform(0.0, 0.1, chi[:, 10:].shape)

@@ -1,4 +1,4 @@
-"""The C source: every function with its statements."""
+"""Writes the C source with all functions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from robodyn_ros.export.support import support_code
 from robodyn_ros.export.values import FORMAT, PAYLOAD, READER
 from robodyn_ros.kernels.expression import trace
 
-NEWTON_STEPS = 8  # each squares the gap: from centimetres to rounding errors in four or five
+NEWTON_STEPS = 8  # convergence is quadratic: from centimetres to round-off in four or five steps
 
 CLOSE_LOOPS = '''
 {real} {prefix}_close_loops(const {real} q[{n}], {real} positions[{b}])
@@ -32,7 +32,7 @@ CLOSE_LOOPS = '''
     {prefix}_newton_step(positions, step);
     for (int i = 0; i < {gaps}; i++) {{
         const {real} gap = step[i] < 0 ? -step[i] : step[i];
-        largest = gap <= largest ? largest : gap; /* not a number counts as the largest */
+        largest = gap <= largest ? largest : gap; /* nan counts as the largest */
     }}
     return largest;
 }}

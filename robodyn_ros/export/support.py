@@ -1,8 +1,9 @@
-"""Small C functions that the exported equations call: the sign, and a sine and cosine of our own.
+"""C functions that the exported equations may call: sign, sine and cosine.
 
-The sine and cosine take pi/2 away in three steps whose products are exact (Cody and Waite), then
-evaluate polynomials on [-pi/4, pi/4] (coefficients of fdlibm, and of Cephes in single precision).
-Which polynomial is the sine follows from the quadrant by masks of bits, without a branch.
+Sine and cosine subtract multiples of pi/2 in three steps with exact products (Cody and Waite),
+then evaluate polynomials on [-pi/4, pi/4] (coefficients of fdlibm, and of Cephes in single
+precision).
+The quadrant selects between the polynomials by bit masks, without a branch.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from robodyn_ros.export.c_code import Dialect
 
 # largest |angle| for which the first two products of the reduction are exact, rad
 SINCOS_LIMIT = {False: 1e6, True: 2e3}
-# largest absolute error found within the limit, of sine and cosine
+# largest absolute error of sine and cosine that was found within this limit
 SINCOS_ERROR = {False: 2.3e-16, True: 1e-7}
 
 _SIGN = '''
@@ -75,7 +76,7 @@ _SINGLE: dict[str, Any] = {
 
 
 def support_code(dialect: Dialect) -> dict[str, str]:
-    """Return the functions that the source of a dialect may need, by their names."""
+    """Return the functions that the source in a dialect may need, by their names."""
     names = {'prefix': dialect.prefix, 'real': dialect.real}
     numbers = _SINGLE if dialect.single else _DOUBLE
     return {'sign': _SIGN.format(**names), 'sincos': _SINCOS.format(

@@ -1,4 +1,4 @@
-"""Parameter values beside the exported code: files that a parametric export reads at run time."""
+"""Writes files of parameter values, which parametric exported code reads at run time."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import numpy as np
 from robodyn_ros._version import __version__
 from robodyn_ros.model import Model
 
-FORMAT = 1  # of the files; raised when their layout changes
+FORMAT = 1  # version of the file format
 
 
 def structure_of(model: Model) -> str:
-    """Return a SHA-256 of everything in a model that its standard parameters do not hold.
+    """Return a SHA-256 of everything in a model except its standard parameters.
 
-    Values fit an exported robot if this is the same for both: the same joints in the same order,
-    at the same places, with the same gears and the same gravity.
+    Values fit an exported robot if this is the same for both, that is, if they have the same
+    joints in the same order and poses, the same gears and the same gravity.
     """
     digest = hashlib.sha256()
     spinning = ~np.isnan(model.spin_axis[:, 0])
@@ -31,7 +31,7 @@ def structure_of(model: Model) -> str:
 
 
 def urdf_hash(model: Model) -> str:
-    """Return the SHA-256 of the URDF that a model was read from; empty if there is none."""
+    """Return the SHA-256 of the URDF from which a model was read; '' if there is none."""
     text = model.description.urdf
     if not text:
         return ''
@@ -46,7 +46,7 @@ def values_text(model: Model, origin: str = '') -> str:
     model : Model
         The robot with the parameters to write; SI units.
     origin : str
-        Where they come from, for people.
+        Origin of the parameters, for information.
     """
     lines = ['# Dynamic parameters for code that `robodyn export --parametric` wrote.',
              f'robodyn_values: {FORMAT}',
@@ -66,7 +66,7 @@ def _quoted(text: str) -> str:
 
 
 READER = '''
-/* The number behind a key at the beginning of a line; NULL if there is no such line. */
+/* Returns the text after a key at the beginning of a line; NULL if there is no such line. */
 static const char *value_of(const char *text, const char *key)
 {{
     const size_t length = strlen(key);

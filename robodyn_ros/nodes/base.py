@@ -31,6 +31,7 @@ from robodyn_ros.nodes.parameters import (
 )
 from robodyn_ros.nodes.reporting import ReportingNode
 from robodyn_ros.packages import package
+from robodyn_ros.spatial import inertia_tensor
 
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL,
                      reliability=ReliabilityPolicy.RELIABLE)
@@ -336,5 +337,4 @@ def payload_of(request: SetPayload.Request) -> Payload:
     """Return the payload that a request describes."""
     body = request.inertia
     return Payload(request.link, body.m, np.array([body.com.x, body.com.y, body.com.z]),
-                   np.array([[body.ixx, body.ixy, body.ixz], [body.ixy, body.iyy, body.iyz],
-                             [body.ixz, body.iyz, body.izz]]))
+                   inertia_tensor([body.ixx, body.ixy, body.ixz, body.iyy, body.iyz, body.izz]))

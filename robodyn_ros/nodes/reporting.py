@@ -1,4 +1,4 @@
-"""What a node says: log lines, counted warnings, diagnostics; and services that always answer."""
+"""`ReportingNode`: log lines, counted warnings, diagnostics, and services that always answer."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LONGEST_TEXT = 4000  # characters of a log line or of a value in diagnostics
 
 
 class ReportingNode(LifecycleNode):
-    """A lifecycle node that no request, message or error of its own work can end."""
+    """A lifecycle node that continues after errors in requests, messages and its own work."""
 
     def __init__(self, name: str, **options: Any):
         self.counts: Counter[str] = Counter()
@@ -27,7 +27,7 @@ class ReportingNode(LifecycleNode):
         super().__init__(name, enable_communication_interface=True, **options)
 
     def report(self, level: str, text: str) -> None:
-        """Log; the three levels from one place, since rclpy ties a level to a line of code."""
+        """Log a text; rclpy requires a separate line of code for each level."""
         logger = self.get_logger()
         text = text[:LONGEST_TEXT]
         if level == 'info':
@@ -47,7 +47,7 @@ class ReportingNode(LifecycleNode):
             self.report('warning', f'{text} ({kind}: {self.counts[kind]} so far)')
 
     def on_failure(self, where: str, error: BaseException) -> None:
-        """Count and log an error of the node's own work; the node goes on."""
+        """Count and log an error in the node's own work; the node continues."""
         if self.context.ok():
             self.warn('errors', f'{where}: {type(error).__name__}: {error}')
 
@@ -70,11 +70,11 @@ class ReportingNode(LifecycleNode):
         others = sorted({name for name in names if name not in (own, f'{own}_watchdog')})
         return others + [f'another {own}'] * (names.count(own) > 1)
 
-    # nothing ends the node ------------------------------------------------------------------
+    # protection against errors --------------------------------------------------------------
 
     def create_service(self, kind: Any, name: str, callback: Callable[..., Any],
                        **options: Any) -> Any:
-        """Create a service that answers with the error where its callback raises one."""
+        """Create a service that answers with the error if its callback raises one."""
         def failed(error: Exception, response: Any) -> Any:
             self.on_failure(name, error)
             if hasattr(response, 'success'):
@@ -100,7 +100,7 @@ class ReportingNode(LifecycleNode):
 
     def _LifecycleNodeMixin__change_state(  # noqa: N802 (rclpy's own method, which would raise)
             self, transition_id: int) -> TransitionCallbackReturn:
-        """Refuse transitions that do not exist in this state; rclpy ends the node with them."""
+        """Reject transitions that do not exist in this state, on which rclpy ends the node."""
         valid = {entry[0]: entry[1] for entry in self._state_machine.available_transitions}
         if transition_id not in valid:
             self.warn('transitions_refused', f'transition {transition_id} does not exist in the '
@@ -110,7 +110,7 @@ class ReportingNode(LifecycleNode):
         return super()._LifecycleNodeMixin__change_state(transition_id)
 
     def in_background(self, work: Callable[[], Any]) -> Future:
-        """Run work on a thread of its own; messages go on being served meanwhile.
+        """Run work on a separate thread, while messages continue to be served.
 
         The future always resolves: with the result, or with the error that the work raised.
         """

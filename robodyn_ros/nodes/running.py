@@ -22,7 +22,7 @@ from robodyn_ros.nodes.real_time import apply_real_time
 
 WORKS: dict[str, Callable[[Any], Any]] = {'build': build}
 FAILED = 2  # exit code
-FORCED = 3  # interrupts, after which the process ends at once
+FORCED = 3  # number of interrupts after which the process ends immediately
 
 
 def run(make: Callable[..., DynamicsNode], arguments: list[str] | None = None,
@@ -46,9 +46,9 @@ def run(make: Callable[..., DynamicsNode], arguments: list[str] | None = None,
         if interrupts >= FORCED:
             os._exit(128 + number)
 
-    # rclpy's own handler would end the context first, and nothing could be published any more
+    # rclpy's own handler would end the context first, so that the node could not publish
     rclpy.init(args=arguments, signal_handler_options=SignalHandlerOptions.NO)
-    for number in (signal.SIGINT, signal.SIGTERM):  # shells ignore SIGINT in the background
+    for number in (signal.SIGINT, signal.SIGTERM):  # background shells ignore SIGINT
         signal.signal(number, on_signal)
     node = None
     code = 0
@@ -67,7 +67,7 @@ def run(make: Callable[..., DynamicsNode], arguments: list[str] | None = None,
                 executor.spin_once(timeout_sec=0.2)
             except ExternalShutdownException:
                 break
-            except Exception as error:  # no message or service call ends a node
+            except Exception as error:  # a message or service call must not end the node
                 node.on_failure('executor', error)
     except ParameterException as error:  # a value of the wrong type, or outside its range
         get_logger('robodyn_ros').error(f'the node cannot be made: {error}')
@@ -76,7 +76,7 @@ def run(make: Callable[..., DynamicsNode], arguments: list[str] | None = None,
         if node is not None:
             node.before_shutdown()
             node.end()
-            node.destroy_node()  # or others wait for its services until they time out
+            node.destroy_node()  # otherwise clients wait for its services until they time out
         rclpy.try_shutdown()
         helper.close()
     return code

@@ -31,10 +31,11 @@ class Simulator(RobotWorld):
         declare(self, 'viewer', False, "whether the engine's window shows the robot",
                 read_only=True)
         declare(self, 'motor_encoders', False, 'whether joint_states are those of the motors '
-                'behind their gears, in place of the links; for elastic joints', read_only=True)
+                'at the output of their gears instead of the links; for elastic joints',
+                read_only=True)
 
     def set_up(self) -> None:
-        """Create the interfaces; begin to pace."""
+        """Create the interfaces; in real time, start the cycle."""
         super().set_up()
         if not self.value('lock_step'):
             self.pace(self._tick, self.value('rate'))
@@ -68,7 +69,7 @@ class Simulator(RobotWorld):
             self._viewer = None
         try:
             self._viewer = simulation.show()
-        except Exception as error:  # without a display or OpenGL, the robot moves all the same
+        except Exception as error:  # without a display or OpenGL, the simulation continues
             self.report('error', f'there is no window: {error}')
             return
         self.keep(self.create_timer, self.destroy_timer, 1 / 30, self._draw)

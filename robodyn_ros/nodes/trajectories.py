@@ -1,4 +1,4 @@
-"""Motions as trajectory messages."""
+"""Converts motions to trajectory messages."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def joint_trajectory(excitation: Excitation, rate: float) -> JointTrajectory:
     excitation : Excitation
         The motion.
     rate : float
-        Points a second, Hz.
+        Points per second, Hz.
     """
     t, motion = excitation.samples(rate)
     return trajectory_of(excitation.joint_names, t, *motion[:3])

@@ -1,4 +1,4 @@
-"""Parameters of the control laws and of the supervision of references."""
+"""Parameters of control laws and tolerances."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LISTS = (
      'computed from the model'),
     ('torque_rate_limit', 0.0, 'largest change of torque, N m/s or N/s; 0: unlimited'),
     ('path_tolerance', 1.0, 'largest distance between the measured position and the reference, '
-     'rad or m; a reference that is further away is dropped; 0: any distance; not in the mode '
+     'rad or m; a reference that is farther away is dropped; 0: any distance; not in the mode '
      'feedforward'),
     ('goal_tolerance', 0.0, 'largest distance to the end of a reference, goal_time after it, rad '
      'or m; 0: any distance; not in the mode feedforward'),
@@ -42,7 +42,7 @@ NUMBERS = (
      'where goal_tolerance is set', (0.0, 3600.0)),
 )
 NAMES = ('mode', *(name for name, *_ in LISTS), *(name for name, *_ in NUMBERS))
-# what fits every robot, where the configured values do not
+# values that fit every robot, used if the configured values do not
 USUAL: dict[str, Any] = {'mode': OPEN_LOOP} | {name: [default] for name, default, _ in LISTS}
 
 
@@ -57,7 +57,7 @@ def declare_tuning(node: Node) -> None:
 
 
 def command_order(names: Sequence[str], joints: Sequence[str]) -> list[int]:
-    """Return the indices of the joints to command; empty ones mean all, in the model's order.
+    """Return the indices of the joints to command; without names, those of all joints.
 
     Raises
     ------
@@ -72,6 +72,6 @@ def command_order(names: Sequence[str], joints: Sequence[str]) -> list[int]:
 
 
 def tuning_values(node: Node, changes: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Return the parameters, some of them changed."""
+    """Return the values of the parameters, with changes applied."""
     values = {name: node.get_parameter(name).value for name in NAMES}
     return values | {k: v for k, v in (changes or {}).items() if k in values}

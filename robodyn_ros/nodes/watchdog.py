@@ -1,8 +1,8 @@
-"""The watchdog of a node that commands: a process of its own on the same command topics.
+"""The watchdog of a controlling node: a separate process that publishes on the same topics.
 
-It is no thread of the process that it watches: it acts as well when that process is stopped, holds
-its interpreter for seconds, crashes, or is killed. The node starts it with the parameter
-``watchdog``; see `robodyn_ros.control.command_watchdog` for what it commands.
+Since it is a process and not a thread, it also acts if the watched process is stopped, blocks its
+interpreter for seconds, crashes, or is killed. The node starts it if the parameter ``watchdog`` is
+true; for its commands see `robodyn_ros.control.command_watchdog`.
 """
 
 from __future__ import annotations
@@ -23,28 +23,29 @@ from robodyn_ros.nodes.real_time import set_priority
 from robodyn_ros.nodes.stamps import set_nanoseconds
 
 WORK = 'watchdog'
-PERIOD = 0.005  # s between two looks at the pulse
-TELL_EVERY = 0.02  # s between two updates of what holds the robot
-SAID_ZERO = 0.5  # s for which zero is repeated when the watched process is gone
-LONGEST_END = 3  # s that the end of the process may take
-BEGINS_WITHIN = 60.0  # s, within which the process looks for the first time
-LEFT_ALONE = 0.5  # s without a look, after which it is not left to end by itself
-STANDS = 2.0  # s without a look, after which the process does not count as alive
+PERIOD = 0.005  # s between two checks of the pulse
+TELL_EVERY = 0.02  # s between two updates of the holding torque
+SAID_ZERO = 0.5  # s for which zero is repeated after the watched process has ended
+LONGEST_END = 3  # s, time limit for the end of the process
+BEGINS_WITHIN = 60.0  # s, time limit for the first check of the process
+LEFT_ALONE = 0.5  # s without a check, after which the process is killed when it should end
+STANDS = 2.0  # s without a check, after which the process no longer counts as alive
 GOODBYE = 'goodbye'
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where the watchdog publishes.
+    """The node and the topics of a watchdog.
 
     Attributes
     ----------
     name, namespace : str
-        Name of the node that is watched.
+        Name of the watched node.
     torque, commands : str
-        Topics, resolved.
+        Resolved topics of the commands.
     priority : int
-        Real-time priority of the node; the watchdog's is one higher. 0: ordinary scheduling.
+        Real-time priority of the node; that of the watchdog is one higher. 0: no real-time
+        priority.
     """
 
     name: str
@@ -55,14 +56,14 @@ class Place:
 
 
 class Watchdog:
-    """The watched node's side: starts the process and keeps it informed.
+    """Starts the process of a watchdog, and keeps it informed; used by the watched node.
 
     Parameters
     ----------
     helper : HelperProcess
         Starts the process.
     place : Place
-        Where it publishes.
+        The watched node and its topics.
 
     Raises
     ------
@@ -84,7 +85,7 @@ class Watchdog:
 
     @property
     def alive(self) -> bool:
-        """Whether its process runs, and looks at the pulse."""
+        """Whether the process is running and checks the pulse."""
         looked = self.pulse.last_look
         late = time.monotonic() - (looked + STANDS if looked else self._started + BEGINS_WITHIN)
         if late >= 0:
@@ -94,21 +95,21 @@ class Watchdog:
             ended.register(self._connection, select.POLLIN)
         except ValueError:  # it was stopped
             return False
-        return not ended.poll(0)  # it sends nothing but its end
+        return not ended.poll(0)  # the connection becomes readable only when the process ends
 
     def tell(self, terms: Terms | None) -> None:
-        """Tell how to act from now on."""
+        """Send the terms by which the watchdog acts from now on."""
         self._send(terms)
 
     def follow(self, controller: Controller, now: float) -> None:
-        """Say that the controller is alive, and every now and then what would hold its robot."""
+        """Signal that the controller is alive, and regularly update the holding torque."""
         if now - self._told > TELL_EVERY:
             self._told = now
             self.pulse.holds(controller.holding_torque())
         self.pulse.beat(now, controller.armed)
 
     def took_over(self, controller: Controller, now: float) -> bool:
-        """Let the controller go on from what the watchdog commanded; return whether it did."""
+        """If the watchdog has commanded, let the controller continue from there; return if so."""
         count = self.pulse.takeovers
         if count == self._takeovers:
             return False
@@ -138,7 +139,7 @@ class Watchdog:
 
 
 def watch(argument: tuple[Any, socket.socket, tuple[int, ...]]) -> None:
-    """Watch a node until it is gone; the work of the process."""
+    """Watch a node until it has ended; the work of the process."""
     place, connection, (memory,) = argument
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
@@ -175,7 +176,7 @@ def watch(argument: tuple[Any, socket.socket, tuple[int, ...]]) -> None:
             set_nanoseconds(message.header.stamp, stamp)
             torque.publish(message)
             commands.publish(Float64MultiArray(data=effort[list(terms.order)].tolist()))
-        if watchdog.acting != acting:  # said after the first command, since logging takes its time
+        if watchdog.acting != acting:  # logged after the first command, since logging takes time
             acting = watchdog.acting
             node.get_logger().error(
                 f'{place.name} {"is gone" if dead else "gives no sign of life"}: the watchdog '
@@ -186,8 +187,8 @@ def watch(argument: tuple[Any, socket.socket, tuple[int, ...]]) -> None:
             if now - ended > SAID_ZERO:
                 break
         time.sleep(PERIOD)
-    # The middleware was once seen to spin for ever when its node was destroyed; the kernel's alarm
-    # ends the process even then.
+    # The middleware may hang when its node is destroyed; the alarm of the kernel then ends the
+    # process.
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.alarm(LONGEST_END)
     with suppress(Exception):  # the system may be going down
@@ -196,7 +197,7 @@ def watch(argument: tuple[Any, socket.socket, tuple[int, ...]]) -> None:
 
 
 def _news(connection: socket.socket) -> Any:
-    """Return what the watched node sent: a tuple with terms, `GOODBYE`, EOFError, or None."""
+    """Return what the watched node has sent: a tuple of terms, `GOODBYE`, EOFError, or None."""
     connection.settimeout(0.0)
     try:
         if not connection.recv(1, socket.MSG_PEEK):
