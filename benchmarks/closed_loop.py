@@ -1,4 +1,4 @@
-"""The control loop at 1 kHz beside a bare relay: how many cycles of the robot get no new command.
+"""Control loop at 1 kHz compared with a bare relay: cycles of the robot without a new command.
 
 The robot is the node `simulator`; `feedforward` answers each of its states with a torque, and so
 does the relay, an rclpy node that does nothing but publish a vector for each state.

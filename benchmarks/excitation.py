@@ -1,4 +1,4 @@
-"""Excitations beside the published figures, and timed beside figaroh's optimal trajectory."""
+"""Excitations compared with published results; their run time compared with figaroh's."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def lwr4():
 
 
 def beside_figaroh():
-    """UR10, its own limits, 58 parameters, the condition number of W_B as it is."""
+    """UR10, its own limits, 58 parameters, condition number of the unscaled W_B."""
     period = SEGMENT * (WAYPOINTS - 1)
     peer = os.environ.get('FIGAROH_PYTHON')
     print(f'\nUR10, {period:g} s, its own limits, W_B as it is, sign(s) without smoothing\n')

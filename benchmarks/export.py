@@ -1,4 +1,4 @@
-"""Exported C beside Pinocchio's C++, both compiled at -O3 -march=native -DNDEBUG.
+"""Exported C compared with Pinocchio's C++, both compiled with -O3 -march=native -DNDEBUG.
 
 Needs a C and a C++ compiler, Eigen's headers (Debian's libeigen3-dev) and the headers in the
 wheel `pin`. Contenders take turns in one process, many short rounds each, and the best round
@@ -23,7 +23,7 @@ FAST = ('-O3', '-march=native', '-DNDEBUG')
 CONTRACT = ('-ffp-contract=fast', '-fno-math-errno')  # of the exported CMakeLists.txt
 AS_THE_WHEEL = ('-DBOOST_MPL_LIMIT_LIST_SIZE=30', '-DBOOST_MPL_LIMIT_VECTOR_SIZE=30',
                 '-DBOOST_MPL_CFG_NO_PREPROCESSED_HEADERS', '-DBOOST_FUSION_INVOKE_MAX_ARITY=12',
-                '-DEIGEN_MAX_ALIGN_BYTES=16')  # as the wheel's library, which allocates for SSE
+                '-DEIGEN_MAX_ALIGN_BYTES=16')  # as in the wheel's library, built for SSE
 TERMS = ('inverse_dynamics', 'mass_matrix', 'forward_dynamics')
 ROBOTS = {
     'Panda': (PANDA, ('panda_finger_joint1', 'panda_finger_joint2'), ('panda_finger_joint1',)),
@@ -44,7 +44,7 @@ def find_pinocchio() -> tuple[list[str], list[str]]:
 
 
 def compile_peer(compiler: str, folder: Path) -> Path:
-    """Compile the peer; once for all robots, as Pinocchio's templates take a minute."""
+    """Compile Pinocchio's program once for all robots, since its templates take a minute."""
     includes, _ = find_pinocchio()
     target = folder / f'peer_{compiler}.o'
     if target.exists():

@@ -19,7 +19,7 @@ import robodyn_ros as rd
 from robodyn_ros.description.examples import example_robots
 
 sys.path.insert(0, str(Path(__file__).parent.parent / 'test'))
-from exports import Case, Library  # noqa: E402  the tests' own way to compile and to call
+from exports import Case, Library  # noqa: E402  compiles and calls as in the tests
 
 STATES = 5
 AS_TORQUE = 'forward_dynamics, error as torque'
@@ -48,7 +48,7 @@ def errors_of(path: Path, folder: Path, flags: list[str]) -> dict[str, float]:
                 scale = max(scale, torque)
             difference = library.call(function.name, *arguments) - expected
             found[function.name] = max(found[function.name], np.abs(difference).max() / scale)
-            if function.name == 'forward_dynamics':  # what the mass matrix's condition adds
+            if function.name == 'forward_dynamics':  # amplified by the condition
                 lacking = np.abs(dynamics.mass_matrix(given['q']) @ difference).max() / torque
                 found[AS_TORQUE] = max(found.get(AS_TORQUE, 0.0), lacking)
     return found

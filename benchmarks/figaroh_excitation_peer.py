@@ -1,4 +1,4 @@
-"""figaroh's optimal trajectory for a robot; run by its own interpreter, prints JSON.
+"""figaroh's optimal trajectory for a robot; run by a separate interpreter, prints JSON.
 
 Usage: PYTHON figaroh_excitation_peer.py robot.urdf segment_seconds waypoints iterations
 """
@@ -24,7 +24,7 @@ def main():
 
     urdf, seconds, waypoints, iterations = (sys.argv[1], float(sys.argv[2]), int(sys.argv[3]),
                                             int(sys.argv[4]))
-    np.random.seed(0)  # noqa: NPY002 (what it draws from)
+    np.random.seed(0)  # noqa: NPY002 (figaroh uses the global generator)
     robot = Robot(urdf, package_dirs='.')
     history = []
 

@@ -1,4 +1,4 @@
-"""The same log and robot through figaroh; run by its own interpreter, prints JSON times.
+"""The same log and robot through figaroh; run by a separate interpreter, prints times as JSON.
 
 Usage: PYTHON figaroh_peer.py robot.urdf log.npz rate
 """

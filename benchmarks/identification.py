@@ -1,4 +1,4 @@
-"""Identification on measured logs beside the reference tools, and timed beside figaroh."""
+"""Identification from measured logs: errors compared with reference tools, time with figaroh."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def timing():
     urdf = DATA / 'staubli-tx40/tx40_mdh_modified_nomesh.urdf'
     model = rd.load_model(urdf)
     options = {'friction': 'coulomb', 'slow': None}
-    rd.identify(model, log, **options)  # what is compiled is compiled
+    rd.identify(model, log, **options)  # compiles the kernels
     rng = np.random.default_rng(0)
     linear = LinearModel(rd.Dynamics(model))
     q = np.asarray(log.q)
@@ -109,7 +109,7 @@ class _Enough(Exception):
 
 
 def _estimate_only(model, log):
-    """The pipeline up to the weighted estimate, as far as the peer goes."""
+    """The pipeline up to the weighted estimate, which is the extent of the peer."""
     def stop(phase):
         if phase == 'statistics':
             raise _Enough

@@ -1,4 +1,4 @@
-"""Latency of the node `dynamics` at 1 kHz beside a bare rclpy relay of the same messages.
+"""Latency of the node `dynamics` at 1 kHz compared with a bare rclpy relay of the same messages.
 
 Both run in processes of their own, one after the other and alternating, and hear the same states
 from this process. The relay is the least that an rclpy node can do: it takes each JointState and
@@ -44,7 +44,7 @@ _STAMP = struct.Struct('<iI')
 
 
 class Relay:
-    """The bare relay, in a process of its own."""
+    """The bare relay, in a separate process."""
 
     def __enter__(self) -> Relay:
         self._process = subprocess.Popen([sys.executable, '-c', RELAY])
@@ -56,7 +56,7 @@ class Relay:
 
 
 def measure(seconds: float, rate: float) -> tuple[np.ndarray, int]:
-    """Latencies (s) of the answers to a moving arm's states, and how many states got none."""
+    """Latencies (s) of the answers to states of a moving arm; number of unanswered states."""
     path = example_robots() / PANDA
     model = load_model(path)
     context = rclpy.Context()

@@ -1,4 +1,4 @@
-"""What a closed loop costs: the independent joints beside the same tree cut open, in one process.
+"""Cost of a closed loop: its independent joints compared with the cut-open tree, in one process.
 
 The states are a smooth motion, as a controller or a log has it. Contenders take turns; the best
 round counts.

@@ -1,4 +1,4 @@
-"""What real-time scheduling brings: latency of the node `dynamics` at 1 kHz beside busy processes.
+"""Effect of real-time scheduling: latency of `dynamics` at 1 kHz on a machine with full load.
 
 As many processes as there are cores count without end. The node runs with ordinary scheduling and
 with ``realtime_priority`` and ``lock_memory`` in turn. This process, which sends the states and

@@ -99,7 +99,7 @@ class Peers:
                                          pin.neutral(full))
         self.data = self.pin.createData()
         self.pool = pin.ModelPool(self.pin, 1)
-        # MuJoCo reads URDF alone; meshes are not needed for dynamics
+        # MuJoCo reads plain URDF only; meshes are not needed for dynamics
         self.mujoco = _mujoco_model(path, locked)
         self.mujoco_data = mujoco.MjData(self.mujoco)
         n = self.model.n
@@ -112,7 +112,7 @@ class Peers:
         self.order = order
 
     def check(self) -> None:
-        """What is timed must agree, or the times mean nothing."""
+        """Check that all libraries compute the same, so that their times are comparable."""
         o = self.order
         expected = pin.rnea(self.pin, self.data, self.q[o], self.v[o], self.a[o])
         scaled = self.dynamics.inverse_dynamics(self.q, self.v, self.a)[o]

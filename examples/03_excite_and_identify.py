@@ -1,4 +1,4 @@
-"""The way from a URDF to true parameters, on a robot in the embedded simulator.
+"""From a URDF to identified parameters, with a robot in the embedded simulator.
 
 Run: python examples/03_excite_and_identify.py
 """
@@ -15,7 +15,7 @@ URDF = Path(__file__).parent.parent / 'urdf/articulated_3r.urdf.xacro'
 nominal = rd.load_model(URDF)
 limits = rd.Limits(torque_margin=0.3)
 
-# the true robot is not what its URDF says
+# the true robot differs from its URDF
 truth = {'links': {'link2': {'mass': 1.2, 'com': [0.03, 0.0, 0.01]}, 'link3': {'mass': 0.8}},
          'joints': {'waist': {'armature': 0.2, 'damping': 1.0, 'friction': 1.5},
                     'shoulder': {'armature': 0.3, 'damping': 1.2, 'friction': 2.0},

@@ -4,5 +4,5 @@ from robodyn_ros.nodes.launching import node_launch_description
 
 
 def generate_launch_description():
-    """Return what to start."""
+    """Return the launch description."""
     return node_launch_description('dynamics')

@@ -1,8 +1,9 @@
 """Starts a whole experiment: ros2 launch robodyn_ros experiment.launch.py urdf:=arm.urdf.
 
-A simulated robot, `dynamics`, `feedforward` as its controller, and `identification`; then
-`robodyn calibrate --apply` identifies the robot and gives its model to the controller.
-config/experiment.yaml holds what differs from the usual parameters of the nodes.
+It consists of a simulated robot, `dynamics`, `feedforward` as its controller, and
+`identification`; `robodyn calibrate --apply` then identifies the robot and loads the identified
+model into the controller. config/experiment.yaml contains the parameters that differ from the
+defaults of the nodes.
 """
 
 from launch.actions import OpaqueFunction
@@ -24,7 +25,7 @@ from robodyn_ros.nodes.launching import (
 NODES = ('dynamics', 'feedforward', 'identification')
 WORLDS = ('simulator', 'gazebo_bridge')
 ARGUMENTS = {
-    'world': 'where the robot moves: embedded (the default), or gazebo',
+    'world': 'simulation of the robot: embedded (the default) or gazebo',
     'robot_state_publisher': 'start robot_state_publisher: true or false (the default)',
     **GAZEBO,
     'rviz': 'start RViz, and robot_state_publisher with it: true or false (the default)',
@@ -32,7 +33,7 @@ ARGUMENTS = {
 
 
 def start(context):
-    """Return the actions, where the arguments are known."""
+    """Return the actions for the arguments of the launch."""
     before = [share() / 'config/experiment.yaml']
     rotors = given(context, 'world') != 'gazebo'  # its robot has none, see docs/howto/gazebo.md
     return [*world(context, before),
@@ -41,7 +42,7 @@ def start(context):
 
 
 def world(context, before):
-    """Return what moves the robot."""
+    """Return the actions that start the simulated robot."""
     worlds = ['embedded', 'gazebo']
     chosen = given(context, 'world') or worlds[0]
     if chosen not in worlds:
@@ -52,7 +53,7 @@ def world(context, before):
 
 
 def pictures(context):
-    """Return robot_state_publisher and RViz, where they are wanted."""
+    """Return robot_state_publisher and RViz, if requested."""
     rviz = given(context, 'rviz') == 'true'
     if not rviz and given(context, 'robot_state_publisher') != 'true':
         return []
@@ -68,6 +69,6 @@ def pictures(context):
 
 
 def generate_launch_description():
-    """Return what to start."""
+    """Return the launch description."""
     return LaunchDescription([*arguments_for((*WORLDS, *NODES), ARGUMENTS),
                               OpaqueFunction(function=start)])

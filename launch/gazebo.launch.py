@@ -10,6 +10,6 @@ from robodyn_ros.nodes.launching import GAZEBO, arguments_for, gazebo_actions
 
 
 def generate_launch_description():
-    """Return what to start."""
+    """Return the launch description."""
     return LaunchDescription([*arguments_for(['gazebo_bridge'], GAZEBO),
                               OpaqueFunction(function=gazebo_actions)])

@@ -91,7 +91,7 @@ def test_arguments_reach_the_node(world, tmp_path):
         assert list(map(parameter_value_to_python, values)) == [
             100.0, True, [0.1], 0.0005, 8, 0.1]
         assert world.node.count_publishers('/left/joint_states') == 1
-        assert "no launch argument 'brake', and it is ignored; did you mean 'brakes'?" in \
+        assert "no launch argument 'brake': it is ignored; did you mean 'brakes'?" in \
             process.log()
         assert process.stop() == 0
 

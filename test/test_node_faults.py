@@ -233,7 +233,7 @@ def a_watchdog_that_stands_still_is_replaced(world, process):
     before = watchdog()
     assert len(before) == 1
     os.kill(before[0], signal.SIGSTOP)
-    world.wait(lambda: 'the watchdog has died or stands still' in process.log(), 'a warning', 20.0)
+    world.wait(lambda: 'the watchdog has died or is suspended' in process.log(), 'a warning', 20.0)
     world.wait(lambda: len(watchdog()) == 1 and watchdog() != before, 'another watchdog', 20.0)
 
 

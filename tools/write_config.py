@@ -1,7 +1,7 @@
-"""Writes config/NODE.yaml: every parameter of a node, with its meaning and its default.
+"""Writes config/NODE.yaml: every parameter of a node, with its description and its default.
 
-The declarations in the nodes are the source; a test compares the files with them. Run it after a
-change: .venv/bin/python tools/write_config.py
+The files are generated from the declarations in the nodes, and a test checks that they are up to
+date. After a change, run: .venv/bin/python tools/write_config.py
 """
 
 import textwrap
@@ -12,8 +12,8 @@ import yaml
 from robodyn_ros.nodes.declarations import NODES, parameters_of
 
 CONFIG = Path(__file__).resolve().parent.parent / 'config'
-FILES = {'gazebo_bridge': 'gazebo'}  # where the name of the file is another one
-OTHER = {'feedforward': {'friction_width': 0.01}}  # references cross zero velocity
+FILES = {'gazebo_bridge': 'gazebo'}  # names of files that differ from the node's
+OTHER = {'feedforward': {'friction_width': 0.01}}  # smooth, since references cross zero velocity
 NOT_FROM_FILES = ('robot_description',)
 WIDTH = 99
 

@@ -18,7 +18,7 @@ constexpr std::size_t n = lwr4::Dynamics::joints;
 constexpr double period = 0.001;  // s
 using Vector = std::array<double, n>;
 
-// Where the motion begins, rad; and a slow sine of every joint around it.
+// Start of the motion, rad, and frequencies and amplitude of a slow sine of every joint.
 constexpr Vector start = {0.3, 0.5, -0.4, -1.2, 0.2, 0.7, 0.0};
 constexpr Vector frequency = {0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5};  // Hz
 constexpr double amplitude = 0.3;                                    // rad
@@ -40,7 +40,7 @@ Vector computed_torque(const lwr4::Dynamics & arm, const State & state, double t
 {
   Vector acceleration;
   for (std::size_t k = 0; k < n; ++k) {
-    // amplitude * (1 - cos) begins and goes on at rest, without a jump of the velocity
+    // amplitude * (1 - cos) starts at rest, without a jump of the velocity
     const double rate = 2 * M_PI * frequency[k], phase = rate * t;
     const double q = start[k] + amplitude * (1 - std::cos(phase));
     const double qd = amplitude * rate * std::sin(phase);
@@ -123,7 +123,7 @@ double now()
   return t.tv_sec + 1e-9 * t.tv_nsec;
 }
 
-// Real-time priority and memory that stays in place, where the system permits it.
+// Requests real-time priority and locked memory, if the system permits them.
 bool become_real_time()
 {
   sched_param priority{};
@@ -149,7 +149,7 @@ struct Times
   }
 };
 
-// Calls a control law each period; returns how many cycles there were.
+// Calls a control law each period; returns the number of cycles.
 template<class Law>
 void loop(Robot & robot, double seconds, bool wait, Times & times, Law && law)
 {

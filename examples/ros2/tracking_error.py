@@ -1,8 +1,8 @@
-"""How well does the arm follow? Sends a fast motion to `feedforward`, and prints the errors.
+"""Measures tracking: sends a fast motion to `feedforward`, and prints the position errors.
 
 python3 tracking_error.py arm.urdf.xacro
 
-Needs running nodes: `ros2 launch robodyn_ros experiment.launch.py urdf:=arm.urdf.xacro`.
+Requires running nodes: `ros2 launch robodyn_ros experiment.launch.py urdf:=arm.urdf.xacro`.
 """
 
 import sys
@@ -40,7 +40,7 @@ def positions(state):
 
 
 def spin_until(done, what):
-    """Take messages until something is true."""
+    """Process messages until a condition holds."""
     begin = node.get_clock().now()
     while not done():
         executor.spin_once(timeout_sec=0.1)
@@ -49,7 +49,7 @@ def spin_until(done, what):
 
 
 spin_until(lambda: states and publisher.get_subscription_count(), 'the nodes')
-# from where the arm is to the start of the motion, in one quintic; then the motion
+# one quintic from the current position to the start of the motion, then the motion
 still = np.zeros_like(q[:1])
 path = np.vstack([positions(states[-1]), q])
 message = trajectory_of(model.joint_names, np.concatenate([[0.0], APPROACH + times]), path,

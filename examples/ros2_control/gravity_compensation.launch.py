@@ -3,42 +3,27 @@
 ros2 launch robodyn_ros gravity_compensation.launch.py urdf:=arm.urdf.xacro
 
 The description needs a <ros2_control> tag with effort command interfaces and position and velocity
-state interfaces. Efforts go out in the order of the controller's joints.
+state interfaces. Efforts are sent in the order of the controller's joints.
 """
 
 from pathlib import Path
 
 import yaml
-from launch.actions import DeclareLaunchArgument, OpaqueFunction
+from launch.actions import OpaqueFunction
 from launch_ros.actions import Node
-from launch_ros.parameter_descriptions import ParameterValue
 
 from launch import LaunchDescription
-from robodyn_ros.nodes.launching import given, robot_description
+from robodyn_ros.nodes.launching import given, ros2_control_actions, ros2_control_arguments
 
 CONTROLLERS = Path(__file__).with_name('controllers.yaml')
-ARGUMENTS = {
-    'urdf': 'URDF or xacro file with a <ros2_control> tag',
-    'xacro_args': 'arguments of the xacro file: "name:=value name:=value"',
-    'controllers': 'YAML file with the parameters of the controllers',
-}
 
 
 def start(context):
-    """Return the actions, where the arguments are known."""
-    controllers = given(context, 'controllers')
-    joints = yaml.safe_load(Path(controllers).read_text())['forward_effort_controller'][
-        'ros__parameters']['joints']
-    text = ParameterValue(robot_description(context), value_type=str)
+    """Return the actions for the arguments of the launch."""
+    controllers = yaml.safe_load(Path(given(context, 'controllers')).read_text())
+    joints = controllers['forward_effort_controller']['ros__parameters']['joints']
     return [
-        Node(package='robot_state_publisher', executable='robot_state_publisher',
-             parameters=[{'robot_description': text}]),
-        # takes the description from the topic robot_description
-        Node(package='controller_manager', executable='ros2_control_node',
-             parameters=[controllers]),
-        Node(package='controller_manager', executable='spawner',
-             arguments=['joint_state_broadcaster', 'forward_effort_controller', '--param-file',
-                        controllers]),
+        *ros2_control_actions(context, 'forward_effort_controller'),
         Node(package='robodyn_ros', executable='feedforward', output='screen',
              parameters=[{'mode': 'gravity_compensation', 'friction_width': 0.02,
                           'friction_compensation': 0.5, 'command_joints': joints}],
@@ -47,9 +32,6 @@ def start(context):
 
 
 def generate_launch_description():
-    """Return what to start."""
-    return LaunchDescription([
-        *(DeclareLaunchArgument(name, description=description, default_value=str(
-            CONTROLLERS) if name == 'controllers' else '')
-          for name, description in ARGUMENTS.items()),
-        OpaqueFunction(function=start)])
+    """Return the launch description."""
+    return LaunchDescription([*ros2_control_arguments(CONTROLLERS),
+                              OpaqueFunction(function=start)])

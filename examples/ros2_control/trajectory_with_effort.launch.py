@@ -9,34 +9,19 @@ interpolated between them: give points every 10 to 20 ms. Older versions ignore 
 
 from pathlib import Path
 
-from launch.actions import DeclareLaunchArgument, OpaqueFunction
+from launch.actions import OpaqueFunction
 from launch_ros.actions import Node
-from launch_ros.parameter_descriptions import ParameterValue
 
 from launch import LaunchDescription
-from robodyn_ros.nodes.launching import given, robot_description
+from robodyn_ros.nodes.launching import ros2_control_actions, ros2_control_arguments
 
 CONTROLLERS = Path(__file__).with_name('controllers.yaml')
-ARGUMENTS = {
-    'urdf': 'URDF or xacro file with a <ros2_control> tag',
-    'xacro_args': 'arguments of the xacro file: "name:=value name:=value"',
-    'controllers': 'YAML file with the parameters of the controllers',
-}
 
 
 def start(context):
-    """Return the actions, where the arguments are known."""
-    controllers = given(context, 'controllers')
-    text = ParameterValue(robot_description(context), value_type=str)
+    """Return the actions for the arguments of the launch."""
     return [
-        Node(package='robot_state_publisher', executable='robot_state_publisher',
-             parameters=[{'robot_description': text}]),
-        # takes the description from the topic robot_description
-        Node(package='controller_manager', executable='ros2_control_node',
-             parameters=[controllers]),
-        Node(package='controller_manager', executable='spawner',
-             arguments=['joint_state_broadcaster', 'joint_trajectory_controller', '--param-file',
-                        controllers]),
+        *ros2_control_actions(context, 'joint_trajectory_controller'),
         Node(package='robodyn_ros', executable='feedforward', output='screen',
              remappings=[('~/trajectory_with_effort',
                           'joint_trajectory_controller/joint_trajectory')]),
@@ -44,9 +29,6 @@ def start(context):
 
 
 def generate_launch_description():
-    """Return what to start."""
-    return LaunchDescription([
-        *(DeclareLaunchArgument(name, description=description, default_value=str(
-            CONTROLLERS) if name == 'controllers' else '')
-          for name, description in ARGUMENTS.items()),
-        OpaqueFunction(function=start)])
+    """Return the launch description."""
+    return LaunchDescription([*ros2_control_arguments(CONTROLLERS),
+                              OpaqueFunction(function=start)])

@@ -142,7 +142,7 @@ def _thresholds(entries: Sequence[str]) -> Thresholds:
 
 
 def _record(options: argparse.Namespace) -> Record:
-    """Return what the report says of the robot, with the hashes of the files that were read."""
+    """Return the facts for the report, with the hashes of the files that were read."""
     files = tuple((path.name, hashlib.sha256(path.read_bytes()).hexdigest())
                   for path in (options.urdf, options.motors, options.loops, options.format)
                   if path is not None)

@@ -20,7 +20,7 @@ from robodyn_ros.control.player import Law
 from robodyn_ros.spatial import Array
 
 MOST_JOINTS = 4096
-# beats, time of the last beat, armed, takeovers, last stamp, last look of the watchdog
+# beats, time of the last beat, armed, takeovers, last stamp, time of the watchdog's last check
 _HEAD = struct.Struct('<QdQQQd')
 _VECTOR = 8 * MOST_JOINTS
 SIZE = _HEAD.size + 3 * _VECTOR
@@ -68,12 +68,12 @@ class Pulse:
         self._words[3] += np.uint64(1)
 
     def look(self, now: float) -> None:
-        """Write that the watchdog looks at this; now: s of the monotonic clock."""
+        """Write the time of a check by the watchdog, s of the monotonic clock."""
         self._times[5] = now
 
     @property
     def last_look(self) -> float:
-        """Time of the last look of the watchdog, s of the monotonic clock; 0: never."""
+        """Time of the watchdog's last check, s of the monotonic clock; 0: no check yet."""
         return float(self._times[5])
 
     @property

@@ -129,16 +129,16 @@ class Player:
 
     @property
     def idle(self) -> bool:
-        """Whether nothing is played and nothing waits for its start."""
+        """Whether there is neither a current nor a next reference."""
         return self.playing is None and self._next is None
 
     def take(self) -> tuple[Playing | None, Playing | None]:
-        """Return what is played and what follows it, and play nothing any more."""
+        """Return the current and the next reference, and remove them."""
         taken, self.playing, self._next = (self.playing, self._next), None, None
         return taken
 
     def restore(self, taken: tuple[Playing | None, Playing | None]) -> None:
-        """Play again what `take` has returned."""
+        """Play the references again that `take` has returned."""
         self.playing, self._next = taken
 
     def drop(self, why: str, kind: str = 'reference_dropped') -> None:

@@ -1,9 +1,9 @@
-"""Friction of a reference that rests: its direction stays that of the last motion.
+"""Keeps the direction of friction while a reference is at rest.
 
-An arm that came to rest moving upwards is still held by friction in that direction. Without this
-the sign of a velocity that is zero, or round-off of a spline, would let the torque of Coulomb
-friction vanish or chatter. With a smooth sign (``friction_width`` above 0) friction fades by
-itself, and nothing is kept.
+An arm that came to rest while moving upwards is still held by friction in that direction. If the
+sign of the velocity were used at rest, where it is zero or round-off of a spline, the Coulomb
+friction torque would vanish or chatter. With a smooth sign (``friction_width`` above 0) friction
+decreases continuously, and no direction is kept.
 """
 
 from __future__ import annotations
@@ -12,28 +12,28 @@ import numpy as np
 
 from robodyn_ros.spatial import Array
 
-RESTING = 1e-6  # rad/s or m/s: a slower reference rests
+RESTING = 1e-6  # rad/s or m/s, velocity of a reference up to which a joint is at rest
 
 
 class RestingDirection:
-    """Remembers in which direction each joint of a reference moved last."""
+    """Remembers the last direction of motion of each joint of a reference."""
 
     def __init__(self) -> None:
         self._last: Array | None = None
 
     def forget(self) -> None:
-        """Begin as if nothing had moved."""
+        """Forget the last directions."""
         self._last = None
 
     def __call__(self, qd: Array, friction_width: float) -> Array:
-        """Return the velocities with the direction that friction has, shape (n,).
+        """Return velocities whose signs are the directions of friction, shape (n,).
 
         Parameters
         ----------
         qd : ndarray, shape (n,)
             Velocities of the reference, rad/s or m/s.
         friction_width : float
-            Of the dynamics.
+            Width of the smooth sign of the dynamics, rad/s or m/s.
         """
         if friction_width:
             return qd

@@ -108,20 +108,20 @@ class Friction:
 
 @dataclass(frozen=True)
 class FrictionCurve:
-    """Friction of one joint in full; it stands in for the link's plain `Friction`.
+    """Friction curve of one joint; it replaces the link's plain `Friction`.
 
     Attributes
     ----------
     viscous, coulomb, offset : float
         As in `Friction`.
     asymmetric : float
-        Viscous friction that has the same sign in both directions, times the speed's size.
+        Coefficient of the absolute velocity: viscous friction that depends on the direction.
     stribeck : float
-        What dry friction has besides at standstill; it decays with the speed.
+        Additional dry friction at standstill, which decays with the speed.
     stribeck_velocity : float
-        Speed over which it decays to 37 %, rad/s or m/s.
+        Speed at which it has decayed to 37 %, rad/s or m/s.
     load : float
-        Friction over the torque that the gear transmits.
+        Friction torque divided by the torque that the gear transmits.
     """
 
     viscous: float = 0.0

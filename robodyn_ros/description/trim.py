@@ -36,7 +36,7 @@ def _name_of(element: etree._Element, default: str = '') -> str:
     Raises
     ------
     DescriptionError
-        It has none, or one that is too long or has control characters.
+        The name is missing, too long, or contains control characters.
     """
     name = element.get('name') or default
     place = {'element': f'<{local_name(element)}>', 'line': element.sourceline}

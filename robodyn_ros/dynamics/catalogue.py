@@ -21,7 +21,7 @@ from robodyn_ros.errors import UnknownNameError
 from robodyn_ros.kernels import KernelSpec, pullback
 from robodyn_ros.model import Model
 
-LOAD_SWEEPS = 6  # each leaves a tenth of the error or less, if a tenth of the load is friction
+LOAD_SWEEPS = 6  # iterations; if friction is a tenth of the load, each divides the error by ten
 
 Points = tuple[tuple[str, tuple[float, float, float]], ...]  # link, and position in its frame, m
 
@@ -72,7 +72,7 @@ class Catalogue:
                          for unit in np.eye(n)]).T
 
     def friction(self, qd: Any, q: Any = None) -> Any:
-        """Link- and motor-side friction; with a pose, under the load of gravity and velocity."""
+        """Link- and motor-side friction; a pose adds the load of gravity and Coriolis torques."""
         if q is None or not self.model.friction_follows_load:
             return friction_torque(self.model, qd, self.width)
         return friction_torque(self.model, qd, self.width, newton_euler(
@@ -97,7 +97,7 @@ class Catalogue:
         mass = self.mass_matrix(q)
         try:
             qdd = solve_symmetric(mass, tau - bias, order)
-            if self.model.friction_follows_load:  # and the load follows the acceleration
+            if self.model.friction_follows_load:  # which depends on the acceleration
                 links = composite_mass_matrix(self.light, q)
                 rigid = newton_euler(self.light, q, qd, qd, still, self.tree.gravity)
                 for _ in range(LOAD_SWEEPS):

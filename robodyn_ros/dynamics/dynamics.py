@@ -171,19 +171,19 @@ class Dynamics(LinkFunctions, ParameterFunctions):
                  near: ArrayLike | None = None) -> Array:
         """Friction of links and motors, shape of qd, N m or N (Kolyubin 5.7-5.8).
 
-        Where gears rub in proportion to the torque that they transmit, the pose q is needed: the
-        load is that of gravity and velocity, without acceleration.
+        If gear friction depends on the transmitted torque, the positions q are required: the
+        transmitted torque is that of gravity and velocity, without acceleration.
 
         Raises
         ------
         ShapeError
-            If the pose is needed and missing.
+            If the positions are required but missing.
         """
         if not self.model.friction_follows_load:
             return self._friction(qd)
         if q is None:
             raise ShapeError('q', 'missing', f'shape ({self.n},) or (N, {self.n}): friction of '
-                             'this robot depends on the load of its gears')
+                             'this robot depends on the torques that its gears transmit')
         return self._friction(q, qd)
 
     def terms(self, q: ArrayLike, qd: ArrayLike, *, near: ArrayLike | None = None) -> Terms:

@@ -10,14 +10,14 @@ from robodyn_ros.dynamics.tree import sparse_dot
 from robodyn_ros.kernels import sign, smooth_sign
 from robodyn_ros.model import Model
 
-_HALVINGS = 6  # of the exponential's argument
+_HALVINGS = 6  # number of times the argument of the exponential is halved
 
 
 def stribeck_decay(x: Any) -> Any:
     """Return ``(1 + x / 64)^-64``, which differs from exp(-x) by less than 0.005 for x >= 0.
 
-    The identification and the compiled equations use the same function, so that the difference
-    from the exponential of the Stribeck curve does not matter.
+    Identification and compiled equations use this same function, so that the difference from the
+    exponential does not matter.
     """
     value = 1.0 / (1.0 + x / 2**_HALVINGS)
     for _ in range(_HALVINGS):
@@ -29,7 +29,7 @@ def friction_torque(model: Model, qd: Any, width: float, loads: Any = None) -> A
     """Link- and motor-side friction at the coordinates, shape (n,) (Kolyubin 5.7-5.8).
 
     ``Fv s + Fc d + off`` for the velocity s and the direction d of each joint, and of each motor
-    at the joint. Where the model has a friction curve, that one stands in for the link's side:
+    at the joint. If the model has a friction curve, it replaces the friction of the link side:
     ``Fv s + Fc d + off + Fa |s| + Fs d exp(-|s| / v) + Ft d |load|``.
 
     Parameters
@@ -39,9 +39,9 @@ def friction_torque(model: Model, qd: Any, width: float, loads: Any = None) -> A
     qd : ndarray, shape (n,)
         Velocities; floats or symbols.
     width : float
-        Of the smooth sign, rad/s or m/s.
+        Width of the smooth sign, rad/s or m/s.
     loads : ndarray, shape (n,), optional
-        Torques that the gears transmit to the links; without them, ``Ft`` has no effect.
+        Torques that the gears transmit to the links; if omitted, ``Ft`` has no effect.
     """
     total: list[Any] = [0.0] * model.n
 
@@ -69,7 +69,7 @@ def friction_torque(model: Model, qd: Any, width: float, loads: Any = None) -> A
 
 
 def _curve(curve: Any, speed: Any, width: float, load: Any) -> Any:
-    """Friction of one joint by its curve, see `CURVE`."""
+    """Friction torque of one joint's friction curve, see `CURVE`."""
     viscous, coulomb, offset, asymmetric, stribeck, velocity, by_load = map(float, curve)
     direction, size = smooth_sign(speed, width), speed * sign(speed)
     dry: Any = coulomb

@@ -32,8 +32,8 @@ class LoopKinematics:
     def __init__(self, model: Model, loops: Loops | str | Path | Mapping[str, Any], *,
                  start: ArrayLike | None = None, friction_width: float = 0.0):
         if model.friction_follows_load:
-            raise ValueRangeError('friction_curve', 'load', 'no friction by load in a robot with '
-                                  'closed loops: its gears share the load')
+            raise ValueRangeError('friction_curve', 'load', 'no load-dependent friction in '
+                                  'closed loops, whose gears share the load')
         self.model = model
         self.tree = Dynamics(model, friction_width=friction_width)
         self.loops = loops if isinstance(loops, Loops) else read_loops(loops)

@@ -88,9 +88,9 @@ def identify_and_write(model: Model | RobotDynamics, logs: Sequence[Log],
     command : str
         The command that repeats the run, for the report.
     thresholds : Thresholds, optional
-        What the verdict asks for.
+        Thresholds of the verdict.
     record : Record, optional
-        What the report says of the robot and the measurement.
+        Facts about the robot and the measurement for the report.
     progress : callable, optional
         Called with each of `PHASES` as it begins; an exception that it raises ends the run.
 

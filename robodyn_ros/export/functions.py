@@ -144,7 +144,7 @@ class _Tree:
                         spec.shape, spec.function, self.of_tree(term, len(spec.arguments)))
 
     def of_tree(self, term: str, arguments: int) -> Callable[..., Any]:
-        """The method of a term; friction under load takes the pose first, as all exports do."""
+        """Return the method of a term; in exports, load-dependent friction takes q before qd."""
         method = getattr(self.tree, term)
         return (lambda q, qd: method(qd, q)) if term == 'friction' and arguments == 2 else method
 

@@ -161,8 +161,8 @@ def _friction(package: Package) -> str:
     curved = [joint for joint, curve in zip(model.body_joints, model.friction_curve, strict=True)
               if not np.isnan(curve[0])]
     if curved and not package.parametric:
-        return ('viscous, Coulomb and offset of links and motors; the curves of '
-                f'{", ".join(curved)} have Stribeck friction or friction by load')
+        return ('viscous, Coulomb and offset of links and motors; friction curves with Stribeck '
+                f'or load-dependent friction at {", ".join(curved)}')
     if package.parametric or model.link_friction.any() or model.motor_friction.any():
         sign = ('the sign of the speed' if not width else
                 f's / sqrt(s^2 + w^2) of the speed s with w = {width:g} rad/s or m/s')

@@ -13,7 +13,7 @@ from robodyn_ros.errors import UnknownNameError
 from robodyn_ros.model.kinds import FRICTION_TERMS
 from robodyn_ros.spatial import Array
 
-STRIBECK_SPEED = 0.1  # default of the Stribeck velocity, of each joint's fast speed
+STRIBECK_SPEED = 0.1  # default of the Stribeck velocity, relative to each joint's fast speed
 REST = 0.05  # s, shortest time for which a joint is slow if it is at rest
 _SIGN_TERMS = ('Fc', 'Fs', 'Fr', 'Ft')  # terms that change their sign with the direction
 
@@ -28,7 +28,7 @@ class Source(NamedTuple):
     side : str
         ``l`` (link) or ``m`` (motor).
     row : ndarray, shape (n,)
-        The joints' part in the speed.
+        Factors of the joint velocities.
     """
 
     body: int
@@ -37,16 +37,16 @@ class Source(NamedTuple):
 
     @property
     def key(self) -> tuple[int, str]:
-        """Body and side, which name the source."""
+        """Body and side, which identify the source."""
         return self.body, self.side
 
     def load(self, loads: Array) -> Array:
-        """Return the size of the torque that the gear transmits, shape (N,).
+        """Return the magnitude of the torque that the gear transmits, shape (N,).
 
         Parameters
         ----------
         loads : ndarray, shape (N, n)
-            Torque that moves the links at each joint, N m or N.
+            Torque that each joint's gear transmits to the links, N m or N.
         """
         joint = int(np.flatnonzero(self.row)[0])
         return np.abs(loads[:, joint])
@@ -68,7 +68,7 @@ class FrictionShape:
         last two together); ``asymmetric``: the viscous friction differs by direction,
         ``Fa |s|``; ``stribeck``: ``Fs d exp(-|s| / v)`` with the direction d; ``root``:
         ``Fr d sqrt|s|``; ``load``: ``Ft d |tau|`` with the torque tau that the gear transmits to
-        the link; ``rich``: all of the speed's terms; ``chosen``: `terms` says what joints have.
+        the link; ``rich``: all velocity-dependent terms; ``chosen``: those in `terms`.
     width : float
         Width of the change of direction, as a fraction of each joint's fast speed.
     speed : ndarray, shape (n,)
@@ -81,8 +81,8 @@ class FrictionShape:
     stribeck : mapping of (int, str) to float
         Stribeck velocities of sources, as fractions of the fast speed; the default is 0.1.
     load : ndarray, shape (17 b,)
-        Standard parameters of the links, by which the transmitted torque is computed. Empty:
-        there is no friction in proportion to it.
+        Standard parameters of the links, from which the transmitted torque is computed. Empty:
+        no load-dependent friction.
     """
 
     model: str = 'coulomb'
@@ -159,11 +159,11 @@ class FrictionShape:
         term : str
             Name of the parameter, for example ``Fcl`` or ``Fs``.
         source : Source
-            Where it acts.
+            Place where the friction acts.
         speed, direction : ndarray, shape (N,)
             Speeds (rad/s or m/s) and the direction of friction.
         load : ndarray, shape (N,)
-            Size of the transmitted torque, N m or N.
+            Magnitude of the transmitted torque, N m or N.
         """
         kind = term.rstrip('lm')
         if kind == 'Fv':

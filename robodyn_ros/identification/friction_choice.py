@@ -1,8 +1,8 @@
 """Chooses the friction of each joint by the error of the raw torque on data left out of the fit.
 
-Plain friction (viscous, Coulomb and an offset) is what every joint has. The width over which its
-direction changes is chosen first. Then further terms join one by one, each for one joint, while
-the raw torque on data left out of the fit says so.
+Every joint has plain friction (viscous, Coulomb and an offset). The width over which its direction
+changes is chosen first. Then further terms, each for one joint, are added one by one as long as
+they reduce this error.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from robodyn_ros.identification.settings import Settings
 from robodyn_ros.identification.signals import HIGHEST, Filtering, Segment
 from robodyn_ros.spatial import Array
 
-WIDTHS = (0.0, 0.01, 0.03, 0.1)  # of a joint's fast speed
-VELOCITIES = (0.02, 0.05, STRIBECK_SPEED, 0.2, 0.5)  # Stribeck velocities, of the fast speed
-NEGLIGIBLE = 1e-4  # of the torque, by which a term must lower the error at least
-CERTAIN = 1.0  # standard errors over the folds by which a term must lower the error at least
-PLAIN = ('coulomb', 'asymmetric', 'stribeck', 'root')  # models for all joints, to compare with
-REFINEMENTS = 2  # of the transmitted torques, which depend on the parameters of the links
-NAMES = {'Fs': 'Stribeck friction', 'Ft': 'friction in proportion to the transmitted torque'}
+WIDTHS = (0.0, 0.01, 0.03, 0.1)  # relative to a joint's fast speed
+VELOCITIES = (0.02, 0.05, STRIBECK_SPEED, 0.2, 0.5)  # Stribeck velocities over the fast speed
+NEGLIGIBLE = 1e-4  # smallest reduction of the relative error for which a term is added
+CERTAIN = 1.0  # smallest reduction over its standard error (of the folds)
+PLAIN = ('coulomb', 'asymmetric', 'stribeck', 'root')  # one model for all joints, for comparison
+REFINEMENTS = 2  # iterations of the transmitted torques, which depend on the links' parameters
+NAMES = {'Fs': 'Stribeck friction', 'Ft': 'load-dependent friction'}
 
 Key = tuple[int, str]
 
 
 class Candidate(NamedTuple):
-    """A term that may join: its source, its name and, of ``Fs``, its Stribeck velocity."""
+    """A term that may be added: its source, its name and, for ``Fs``, its Stribeck velocity."""
 
     key: Key
     term: str
@@ -45,7 +45,7 @@ class Candidate(NamedTuple):
 
 @dataclass(frozen=True)
 class FrictionChoice:
-    """The friction model that was chosen, and those that were tried.
+    """The chosen friction model, and the errors of those that were tried.
 
     Attributes
     ----------
@@ -55,7 +55,7 @@ class FrictionChoice:
         Relative error of the raw torque on samples left out of the fit, as a fraction, by
         ``(model, width)``; ``chosen`` is the choice.
     steps : tuple of (str, float)
-        The terms that joined, in their order, in words, with the error after each.
+        The added terms in words, in their order, with the error after each.
     """
 
     shape: FrictionShape
@@ -72,9 +72,9 @@ class FrictionChoice:
         text = (f'friction with {direction}: plain Coulomb friction has an error of {plain:.2%} '
                 'of the raw torque on data left out of the fit')
         if not self.steps:
-            return f'{text}, and no further term lowers it'
-        joined = '; '.join(f'{words}: {error:.2%}' for words, error in self.steps)
-        return f'{text}; terms that joined, with the error then: {joined}'
+            return f'{text}, and no further term reduces it'
+        added = '; '.join(f'{words}: {error:.2%}' for words, error in self.steps)
+        return f'{text}; added terms, with the error after each: {added}'
 
 
 def friction_for(dynamics: RobotDynamics, segments: list[Segment], shape: FrictionShape,
@@ -97,16 +97,16 @@ def friction_for(dynamics: RobotDynamics, segments: list[Segment], shape: Fricti
 
 def choose_friction(observations: Observations, shape: FrictionShape, widest: float, *,
                     widths: tuple[float, ...] = WIDTHS) -> FrictionChoice:
-    """Choose the terms of friction of each joint and how its direction changes.
+    """Choose the friction terms of each joint, and the width of the change of direction.
 
     Parameters
     ----------
     observations : Observations
-        With plain friction; the part of the rigid bodies is taken from them.
+        Observations with plain friction, from which the rigid-body columns are taken.
     shape : FrictionShape
         Fast speeds, and the noise of the velocities.
     widest : float
-        Frequency up to which errors of the torque are compared, Hz.
+        Frequency up to which torque errors are compared, Hz.
     widths : tuple of float
         Widths of the direction, as fractions of the fast speed.
     """
@@ -133,14 +133,14 @@ def choose_friction(observations: Observations, shape: FrictionShape, widest: fl
 
 
 def with_load(observations: Observations, shape: FrictionShape) -> FrictionShape:
-    """Return a friction model with the link parameters that tell the transmitted torques.
+    """Return a friction model with the link parameters for computing transmitted torques.
 
     Parameters
     ----------
     observations : Observations
-        With plain friction.
+        Observations with plain friction.
     shape : FrictionShape
-        A friction model that was set.
+        A friction model that the user has set.
     """
     search = _Search(observations, Coarse(observations, observations.decimation),
                      observations.decimation)
@@ -148,7 +148,7 @@ def with_load(observations: Observations, shape: FrictionShape) -> FrictionShape
 
 
 class _Search:
-    """What all trials of one choice share: the part of the rigid bodies."""
+    """The rigid-body columns, which all trials share."""
 
     def __init__(self, observations: Observations, coarse: Coarse, cutoff: float):
         self.linear, self.coarse, self.cutoff = observations.linear, coarse, cutoff
@@ -162,7 +162,7 @@ class _Search:
             self.load = self.standard(kept, folds.estimate(kept), self.linear)
 
     def standard(self, columns: Sequence[int], values: Array, linear: LinearModel) -> Array:
-        """Return standard parameters that hold estimated ones, shape (17 b,)."""
+        """Return standard parameters with the estimated values, shape (17 b,)."""
         found = np.zeros(len(linear.model.standard_parameters))
         for column, value in zip(columns, values, strict=True):
             if linear.columns[column].standard >= 0:
@@ -176,12 +176,12 @@ class _Search:
                            joints=[linear.model.body_joints[b] for b in linear.bodies])
 
     def folds(self, friction: list[Array]) -> Folds:
-        """Return the folds of the rigid bodies with columns of friction."""
+        """Return the folds with the rigid-body columns and some friction columns."""
         return self.coarse.folds([np.concatenate(pair, axis=2) for pair in zip(
             self.rigid, friction, strict=True)], self.cutoff)
 
     def with_load(self, shape: FrictionShape) -> FrictionShape:
-        """Return a friction model with the parameters that tell the transmitted torques."""
+        """Return a friction model with the parameters for computing transmitted torques."""
         if not len(self.load):
             return shape
         found = replace(shape, load=self.load)
@@ -199,7 +199,7 @@ class _Search:
 
 
 class _Trial:
-    """Friction whose direction changes over one width."""
+    """A search among friction terms with one width of the change of direction."""
 
     def __init__(self, search: _Search, shape: FrictionShape):
         self.search, self.shape = search, shape
@@ -209,7 +209,7 @@ class _Trial:
         self._folds = search.folds(self._friction)
 
     def error_of(self, model: str) -> float:
-        """Return the error on data left out, if all joints have the same friction model."""
+        """Return the error on data left out of the fit with the same model for all joints."""
         extra = self.search.model(replace(self.shape, model=model)).gears.shape.terms_of(0, 'l')
         first = len(self.search.base)
         columns = [*range(first), *(first + k for k, term in enumerate(self._terms)
@@ -217,7 +217,7 @@ class _Trial:
         return float(np.sqrt(self._folds.errors(columns).mean()))
 
     def select(self) -> tuple[list[Candidate], list[tuple[str, float]]]:
-        """Return the terms that join plain friction, and the way there."""
+        """Return the terms to add to plain friction, and the error after each."""
         candidates, matrices = self._candidates()
         plain = [k for k, term in enumerate(self._terms) if term[:2] in ('Fv', 'Fc', 'of')]
         folds = self.search.folds([np.concatenate([f[:, :, plain], m], axis=2) for f, m in zip(
@@ -243,7 +243,7 @@ class _Trial:
         return selected, steps
 
     def _candidates(self) -> tuple[list[Candidate], list[Array]]:
-        """Return what may join each source, and its columns in every segment."""
+        """Return the terms that may be added to each source, and their columns by segment."""
         keys = [source.key for source in self.search.linear.gears.sources]
         found: list[Candidate] = []
         parts: list[list[Array]] = []

@@ -1,4 +1,4 @@
-"""The columns of friction in the linear model: where friction acts, and how large each term is."""
+"""The friction columns of the linear model: where friction acts, and the value of each term."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from robodyn_ros.model import LINK_FRICTION, MOTOR_FRICTION, PARAMETER_NAMES, Mo
 from robodyn_ros.spatial import Array
 
 STANDARD = len(PARAMETER_NAMES)
-LOAD_KINDS = ('lumped', 'links')  # in which the transmitted torque follows from the links alone
+LOAD_KINDS = ('lumped', 'links')  # where transmitted torques depend only on the links
 
 
 class Term(NamedTuple):
-    """One parameter of friction.
+    """One friction parameter.
 
     Attributes
     ----------
@@ -25,7 +25,7 @@ class Term(NamedTuple):
     name : str
         The parameter with its side, for example ``Fcl``.
     standard : int
-        Index in ``model.standard_parameters``; -1 for terms beyond those.
+        Index in ``model.standard_parameters``; -1 if it is none of them.
     """
 
     source: int
@@ -34,7 +34,7 @@ class Term(NamedTuple):
 
 
 class GearFriction:
-    """The friction of all joints and motors that a kind of identification explains.
+    """The friction of all joints and motors in one kind of identification.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ class GearFriction:
     def _terms(self) -> Iterator[Term]:
         for place, (body, side, _) in enumerate(self.sources):
             standard = LINK_FRICTION if side == 'l' else MOTOR_FRICTION
-            # of a coupled joint, a second offset could not be told apart from the first
+            # a second offset of a coupled joint could not be distinguished from the first
             coupled = side == 'm' and self.kind == 'lumped'
             for parameter in standard[:2] if coupled else standard:
                 yield Term(place, PARAMETER_NAMES[parameter], STANDARD * body + parameter)
@@ -84,11 +84,11 @@ class GearFriction:
                     yield Term(place, term + side, -1)
 
     def carries_load(self, source: Source) -> bool:
-        """Whether the torque that a source's gear transmits is known from the links alone."""
+        """Whether the torque that a source's gear transmits depends only on the links."""
         return self.kind in LOAD_KINDS and np.count_nonzero(source.row) == 1
 
     def felt(self, source: Source) -> list[tuple[int, float]]:
-        """Return the rows of the robot that feel a source, with their factors."""
+        """Return the rows in which a source appears, with its factors."""
         found = []
         for joint in np.flatnonzero(source.row):
             if source.side == 'l':
@@ -106,8 +106,8 @@ class GearFriction:
         qd : ndarray, shape (N, n)
             Velocities of all joints of the tree, rad/s or m/s.
         rate : float, optional
-            Samples a second of a motion, whose direction is kept at rest; by default the
-            directions follow from the velocities alone.
+            Sampling rate of a motion, Hz; its direction is then kept at rest. By default the
+            directions are those of the velocities.
         """
         return np.array([
             self.shape.direction(qd @ s.row, s.row) if rate is None
@@ -125,7 +125,7 @@ class GearFriction:
         directions : ndarray, shape (N, sources)
             See `directions`.
         loads : ndarray, shape (N, n), optional
-            Torques that move the links; needed for friction in proportion to them.
+            Torques that the gears transmit; required for load-dependent friction.
         """
         for place, source in enumerate(self.sources):
             speed, felt = qd @ source.row, self.felt(source)
@@ -137,14 +137,14 @@ class GearFriction:
                                                          directions[:, place], load)
 
     def pullback(self, qd: Array, g: Array) -> Array:
-        """Return the gradient of ``sum(g * columns)`` by the velocities, shape (N, n).
+        """Return the gradient of ``sum(g * columns)`` with respect to velocities, shape (N, n).
 
         Parameters
         ----------
         qd : ndarray, shape (N, n)
             Velocities, rad/s or m/s.
         g : ndarray, shape (N, rows, terms)
-            The weights, which are held constant.
+            The weights, which are constant.
         """
         gradient = np.zeros_like(qd)
         for place, source in enumerate(self.sources):

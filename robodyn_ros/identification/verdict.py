@@ -12,33 +12,34 @@ from robodyn_ros.errors import ValueRangeError
 from robodyn_ros.keywords import checked_fields
 from robodyn_ros.spatial import Array
 
-MARGIN = 0.1  # of the range of the fit, by which it is extended
+MARGIN = 0.1  # extension of the range of the fit, relative to that range
 NOTED_COVERAGE = 0.9  # a lower coverage is mentioned
-NOISY = 2.0  # raw over filtered error from which on the difference is explained
+NOISY = 2.0  # ratio of raw to filtered error above which the difference is explained
 PASSED, DOUBTFUL, FAILED = 'passed', 'doubtful', 'failed'
 
 
 @checked_fields
 @dataclass(frozen=True)
 class Thresholds:
-    """What a verdict asks for. docs/explanation/verdict.md gives the reason for each default.
+    """Thresholds of a verdict. docs/explanation/verdict.md gives the reason for each default.
 
     Attributes
     ----------
     total : float
-        Largest fraction of the filtered torque that may stay unexplained over all joints.
+        Largest unexplained fraction of the filtered torque over all joints.
     joint : float
         The same for each joint.
     bad_total, bad_joint : float
-        Fractions from which on the result is bad instead of doubtful; `bad_joint` counts where
-        more than half of the joints exceed it.
+        Fractions above which the result is bad instead of doubtful. `bad_joint` applies if more
+        than half of the joints exceed it.
     condition, bad_condition : float
-        Largest condition number of the weighted observation matrix with columns of equal length,
-        and the one from which on the result is bad.
+        Largest condition number of the weighted observation matrix with columns of equal norm,
+        and the one above which the result is bad.
     coverage : float
-        Least fraction of the validation's positions and velocities within the range of the fit.
+        Smallest fraction of the validation's positions and velocities within the range of the fit.
     worse : float
-        Largest raw error over the error of the unchanged description, or of its gravity alone.
+        Largest ratio of the raw error to that of the unchanged description or of its gravity
+        torque.
     """
 
     total: float = 0.08
@@ -51,12 +52,12 @@ class Thresholds:
     worse: float = 1.02
 
     def __post_init__(self) -> None:
-        """Refuse what is no threshold.
+        """Check the thresholds.
 
         Raises
         ------
         ValueRangeError
-            A threshold is not a number above 0, or a good result would be a bad one.
+            A threshold is not a number above 0, or a threshold exceeds that for a bad result.
         """
         for name, value in asdict(self).items():
             if not (isinstance(value, Real) and float(value) > 0):
@@ -70,18 +71,18 @@ class Thresholds:
 
 @dataclass(frozen=True)
 class Criterion:
-    """One thing that a verdict asks for.
+    """One criterion of a verdict.
 
     Attributes
     ----------
     name : str
-        What is asked for.
+        Name of the criterion.
     value, limit : str
-        What was found, and what is asked for.
+        The value found, and the threshold.
     result : str
         ``passed``, ``doubtful`` or ``failed``.
     reason : str
-        The sentence that explains it where it is not passed.
+        A sentence with the reason if it is not passed.
     """
 
     name: str
@@ -92,7 +93,7 @@ class Criterion:
 
 
 class Judgement(NamedTuple):
-    """A verdict, the reasons for it, and the criteria it rests on."""
+    """A verdict, the reasons for it, and its criteria."""
 
     verdict: str
     reasons: tuple[str, ...]
@@ -154,7 +155,7 @@ def judge(errors: Errors, evidence: Evidence | None, coverage: float,
     coverage : float
         Fraction of the positions and velocities within the range of the fit.
     thresholds : Thresholds, optional
-        What is asked for; by default the thresholds' own defaults.
+        Thresholds other than the defaults.
     """
     asked = thresholds or Thresholds()
     criteria = [_total(errors, asked), *_joints(errors, asked), _improvement(errors, asked),
@@ -235,7 +236,7 @@ def _coverage(coverage: float, asked: Thresholds) -> Criterion:
 
 
 def _remarks(errors: Errors, coverage: float, asked: Thresholds) -> list[str]:
-    """Return what is worth knowing and changes no verdict."""
+    """Return remarks that do not change the verdict."""
     notes = []
     if errors.raw <= asked.worse * min(errors.nominal, errors.gravity):
         notes.append(f'the unchanged description has an error of {errors.nominal:.2%}, its '

@@ -138,9 +138,9 @@ class Model:
     link_friction, motor_friction : ndarray, shape (b, 3)
         Viscous, Coulomb and offset; the motor's reflected to the joint.
     friction_curve : ndarray, shape (b, 7)
-        Friction of the links' side in full: viscous, Coulomb, offset, asymmetric viscous,
-        Stribeck, Stribeck velocity, and the fraction of the transmitted torque; it stands in for
-        ``link_friction``, which then approximates it. nan: there is none.
+        Friction curves of the link side: viscous, Coulomb, offset, asymmetric viscous, Stribeck,
+        Stribeck velocity, and the fraction of the transmitted torque. A curve replaces
+        ``link_friction``, which then approximates it. NaN: no curve.
     armature : ndarray, shape (b,)
         Ia, rotor inertia reflected to the joint, k_r^2 I_m.
     gear_ratio, drive_gain : ndarray, shape (b,)
@@ -286,12 +286,12 @@ class Model:
                        friction_curve=np.full_like(self.friction_curve, np.nan))
 
     def with_plain_friction(self) -> Model:
-        """Return the same robot with viscous and Coulomb friction and offsets alone."""
+        """Return the same robot with only viscous and Coulomb friction and offsets."""
         return replace(self, friction_curve=np.full_like(self.friction_curve, np.nan))
 
     @property
     def friction_follows_load(self) -> bool:
-        """Whether some gear rubs in proportion to the torque that it transmits."""
+        """Whether the friction of some gear depends on the torque that it transmits."""
         return bool((np.nan_to_num(self.friction_curve[:, 6]) != 0).any())
 
     def without_motors(self) -> Model:

@@ -84,7 +84,7 @@ class Feedforward(DynamicsNode):
         declare(self, 'command_joints', [''], 'joints of ~/commands and their order; empty: all, '
                 'in the order of the URDF')
         declare(self, 'watchdog', True, 'whether a separate process commands hold, then zero, '
-                'when this one gives no sign of life for state_timeout', read_only=True)
+                'if this one gives no sign of life for state_timeout', read_only=True)
         declare_real_time(self)
         declare_tuning(self)
 

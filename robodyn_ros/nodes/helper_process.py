@@ -31,8 +31,8 @@ from typing import Any
 
 LENGTH = struct.Struct('<Q')
 GIBIBYTE = 2**30
-STARTS_WITHIN = 5.0  # s, within which the helper process starts a child
-BEGINS_WITHIN = 60.0  # s, within which a fresh interpreter does
+STARTS_WITHIN = 5.0  # s, time limit for the helper process to start a child
+BEGINS_WITHIN = 60.0  # s, the same for a fresh interpreter
 _LIBRARY = ctypes.CDLL(None)
 _SIGNAL_AT_PARENTS_DEATH = 1  # PR_SET_PDEATHSIG of linux/prctl.h
 
@@ -53,7 +53,7 @@ class HelperProcess:
     def __init__(self, works: dict[str, Callable[[Any], Any]]):
         self._works = works
         self._lock = threading.Lock()
-        self._process: subprocess.Popen[bytes] | None = None  # where it was started again
+        self._process: subprocess.Popen[bytes] | None = None  # of a restarted helper
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         gc.freeze()
         self.pid = os.fork()
@@ -97,7 +97,7 @@ class HelperProcess:
             raise
 
     def _begin_again(self, pid: int) -> None:
-        """Replace the helper process with this id, if nobody else has done so meanwhile."""
+        """Replace the helper process with this id, unless another thread has already done so."""
         with self._lock:
             if pid != self.pid:
                 return
@@ -233,9 +233,9 @@ def _work(work: Callable[[Any], Any], descriptor: int, *others: int) -> int:
 
 
 def main() -> None:
-    """Serve in place of a helper process that died; the works come through the socket."""
+    """Serve in place of a helper process that died; its works are sent through the socket."""
     requests = socket.socket(fileno=int(sys.argv[1]))
-    with suppress(OSError):  # a node in real time starts what is not
+    with suppress(OSError):  # children of a real-time node have ordinary priority
         os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
     sys.argv, works = pickle.loads(requests.recv(1 << 20))
     _serve(requests, works)

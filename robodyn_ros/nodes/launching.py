@@ -1,6 +1,6 @@
-"""What the launch files share: the robot's arguments, and nodes with all of their parameters.
+"""Functions for launch files: arguments of the robot, and nodes with all of their parameters.
 
-An argument that is not given leaves a parameter as the YAML files set it.
+If an argument is not given, the parameter keeps the value of the YAML files.
 """
 
 from __future__ import annotations
@@ -36,15 +36,20 @@ ROBOT = {
     'use_sim_time': 'follow /clock instead of the time of the machine: true or false',
 }
 GAZEBO = {
-    'gazebo_server': 'start Gazebo: true (the default), or false where it runs already',
+    'gazebo_server': 'start Gazebo: true (the default), or false if it is already running',
     'gui': 'start Gazebo with its window: true or false (the default)',
-    'world_file': 'SDF file of the world in Gazebo, with the name and the gravity that the '
-                  'parameters gazebo_world and gravity say; empty: an empty world',
+    'world_file': 'SDF file of the world in Gazebo, with the name and the gravity of the '
+                  'parameters gazebo_world and gravity; empty: an empty world',
 }
-CONFIG = {'gazebo_bridge': 'gazebo'}  # node -> file in config/, where the name differs
+ROS2_CONTROL = {
+    'urdf': 'URDF or xacro file with a <ros2_control> tag',
+    'xacro_args': ROBOT['xacro_args'],
+    'controllers': 'YAML file with the parameters of the controllers',
+}
+CONFIG = {'gazebo_bridge': 'gazebo'}  # node -> file in config/, if the name differs
 TORQUE_TOPIC = {'torque_topic': ('~/torque', 'feedforward/torque', 'topic of torques by joint '
                                  'names, sensor_msgs/JointState')}
-# topics of a node that meet others: argument -> topic, where it leads by default, meaning
+# topics that connect a node to others: argument -> topic, default remapping, description
 TOPICS: dict[str, dict[str, tuple[str, str, str]]] = {
     'dynamics': {},
     'feedforward': {
@@ -183,6 +188,28 @@ def gazebo_actions(context: LaunchContext, before: Iterable[Path] = ()) -> list[
     return [server, bridge]
 
 
+def ros2_control_arguments(controllers: Path) -> list[Any]:
+    """Return the launch arguments of `ros2_control_actions`; controllers: the default file."""
+    return [DeclareLaunchArgument(name, description=description, default_value=str(
+        controllers) if name == 'controllers' else '')
+        for name, description in ROS2_CONTROL.items()]
+
+
+def ros2_control_actions(context: LaunchContext, controller: str) -> list[Any]:
+    """Return the actions that start ros2_control with a controller and the broadcaster."""
+    controllers = given(context, 'controllers')
+    text = ParameterValue(robot_description(context), value_type=str)
+    return [
+        Node(package='robot_state_publisher', executable='robot_state_publisher',
+             parameters=[{'robot_description': text}]),
+        # takes the description from the topic robot_description
+        Node(package='controller_manager', executable='ros2_control_node',
+             parameters=[controllers]),
+        Node(package='controller_manager', executable='spawner',
+             arguments=['joint_state_broadcaster', controller, '--param-file', controllers]),
+    ]
+
+
 def robot_description(context: LaunchContext) -> str:
     """Return the URDF text of the argument ``urdf``, expanded by xacro; '' without one.
 
@@ -205,7 +232,7 @@ def robot_description(context: LaunchContext) -> str:
 
 
 def given(context: LaunchContext, name: str) -> str:
-    """Return the text of an argument, '' where it has none."""
+    """Return the text of an argument, or '' if it has none."""
     return str(LaunchConfiguration(name, default='').perform(context))
 
 
@@ -229,11 +256,11 @@ def share() -> Path:
 
 
 def _point_at_misspelt(context: LaunchContext, declared: Iterable[str]) -> list[LogInfo]:
-    """Launch ignores an argument that no file declares; say so where it is nearly one that is."""
+    """Return warnings of ignored arguments that resemble declared ones."""
     messages = []
     for name in sorted({entry.partition(':=')[0] for entry in context.argv} - set(declared)):
         near = get_close_matches(name, declared, n=1, cutoff=0.8)
         if near:
-            messages.append(LogInfo(msg=f'there is no launch argument {name!r}, and it is '
+            messages.append(LogInfo(msg=f'there is no launch argument {name!r}: it is '
                                         f'ignored; did you mean {near[0]!r}?'))
     return messages

@@ -48,9 +48,9 @@ def declare(node: Node, name: str, default: Any, description: str, *,
 def declare_common_parameters(node: Node) -> None:
     """Declare autostart and the parameters of the model, which can be changed at run time."""
     declare(node, 'autostart', True, 'configure and activate at start', read_only=True)
-    declare(node, 'model_folders', [''], 'folders in which motors_file and loops_file must lie '
-            'when they are changed while the node runs; empty: those of the files that it was '
-            'started with', read_only=True)
+    declare(node, 'model_folders', [''], 'folders that must contain motors_file and loops_file '
+            'if these change while the node is running; empty: the folders of the files given at '
+            'the start', read_only=True)
     for name, default, description in MODEL_PARAMETERS:
         declare(node, name, default, description,
                 range_=(0.0, 10.0) if name == 'friction_width' else None)
@@ -80,7 +80,7 @@ def model_options(node: Node, changes: Mapping[str, Any] | None = None) -> dict[
 
 
 def model_folders(node: Node) -> tuple[Path, ...]:
-    """Return the folders of the files that parameters may name while the node runs."""
+    """Return the folders from which files may be read while the node is running."""
     folders = [Path(name) for name in node.get_parameter('model_folders').value if name]
     if not folders:
         files = [node.get_parameter(name).value for name in FILES]
@@ -89,14 +89,14 @@ def model_folders(node: Node) -> tuple[Path, ...]:
 
 
 def outside(folders: Sequence[Path], changes: Mapping[str, Any]) -> str | None:
-    """Return which file of some changes lies in none of the folders, or None."""
+    """Return an error message if a changed file parameter is outside all folders, or None."""
     for name in FILES:
         value = changes.get(name)
         if not value:
             continue
         try:
-            path = Path(value).expanduser().resolve()  # of a link, where it leads
-        except (OSError, RuntimeError, ValueError):  # links in a circle, no home folder
+            path = Path(value).expanduser().resolve()
+        except (OSError, RuntimeError, ValueError):  # circular links, no home folder
             path = Path('/')
         if not any(path.is_relative_to(folder) for folder in folders):
             return (f'{name} is {value[:200]!r}; valid while the node runs: a file in a folder of '

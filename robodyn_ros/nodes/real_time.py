@@ -1,9 +1,9 @@
-"""Real-time scheduling and locked memory, where the system permits them.
+"""Real-time scheduling and locked memory, if the system permits them.
 
-A process with real-time priority runs before every ordinary one, however busy the machine is. All
-threads of a node get it: those that answer messages wait for the interpreter and for the
-middleware, whose threads must not wait for other processes in their turn. Locked memory is never
-moved to a disk, from which it would come back in milliseconds.
+A process with real-time priority runs before every ordinary process, however busy the machine is.
+All threads of a node get this priority, because those that answer messages wait for the
+interpreter and for the threads of the middleware. Locked memory is never swapped to disk; reading
+it back would take milliseconds.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from typing import Any
 
 from robodyn_ros.nodes.parameters import declare
 
-HIGHEST = 98  # priority; the watchdog of a node has one more
-# of sys/mman.h: what is mapped now, and later, as soon as it is used for the first time
+HIGHEST = 98  # largest priority of a node; that of its watchdog is one higher
+# MCL_CURRENT, MCL_FUTURE and MCL_ONFAULT of sys/mman.h
 _CURRENT, _FUTURE, _ON_FAULT = 1, 2, 4
 LIMITS = '/etc/security/limits.d/robodyn.conf'
 
 
 def declare_real_time(node: Any) -> None:
-    """Declare the parameters of a node whose answers must be in time."""
-    declare(node, 'realtime_priority', 0, 'priority of the scheduling policy SCHED_FIFO for all '
-            'threads of the node; 0: ordinary scheduling', range_=(0, HIGHEST), read_only=True)
-    declare(node, 'lock_memory', False, 'whether the memory of the node is locked, so that it is '
-            'never moved to a disk', read_only=True)
+    """Declare the parameters of a node that has to respond in time."""
+    declare(node, 'realtime_priority', 0, 'SCHED_FIFO priority of all threads of the node; 0: '
+            'ordinary scheduling', range_=(0, HIGHEST), read_only=True)
+    declare(node, 'lock_memory', False, 'whether to lock the memory of the node, so that it is '
+            'never swapped to disk', read_only=True)
 
 
 def apply_real_time(node: Any) -> None:
-    """Do what the parameters of `declare_real_time` say, or warn of what is not permitted."""
+    """Apply the parameters of `declare_real_time`; warn if the system does not permit them."""
     if not node.has_parameter('realtime_priority'):
         return
     priority = node.get_parameter('realtime_priority').value
@@ -40,43 +40,43 @@ def apply_real_time(node: Any) -> None:
     if node.get_parameter('lock_memory').value:
         problems.append(lock_memory())
     for problem in filter(None, problems):
-        node.report('warning', f'{problem}; the node goes on without it')
+        node.report('warning', f'{problem}; the node continues without it')
 
 
 def set_priority(priority: int) -> str | None:
-    """Give all threads of this process a real-time priority; return why not, or None.
+    """Give all threads of this process a real-time priority; return an error message or None.
 
     Threads and processes that are started later inherit it.
 
     Parameters
     ----------
     priority : int
-        Of SCHED_FIFO, 1 to 99.
+        Priority of SCHED_FIFO, 1 to 99.
     """
     try:
         for thread in map(int, os.listdir('/proc/self/task')):
-            with suppress(ProcessLookupError):  # it has ended meanwhile
+            with suppress(ProcessLookupError):  # the thread has ended
                 os.sched_setscheduler(thread, os.SCHED_FIFO, os.sched_param(priority))
     except PermissionError:
         most = resource.getrlimit(resource.RLIMIT_RTPRIO)[0]
-        return (f'realtime_priority is {priority}, and {most} is the highest that this user may '
-                f'have; valid: a line "{_user()} - rtprio {priority + 1}" in {LIMITS} and a new '
+        return (f'realtime_priority is {priority}, but this user may use at most {most}; '
+                f'valid: a line "{_user()} - rtprio {priority + 1}" in {LIMITS} and a new '
                 'login, or a service with LimitRTPRIO')
     except (AttributeError, OSError) as error:
-        return f'there is no real-time scheduling: {error}'
+        return f'real-time scheduling is not available: {error}'
     return None
 
 
 def lock_memory() -> str | None:
-    """Lock the memory of this process, now and later; return why not, or None.
+    """Lock current and future memory of this process; return an error message or None.
 
-    Under a limit nothing is locked: the process would end as soon as it needs more than that.
+    With a memory limit nothing is locked, because allocations beyond the limit would fail.
     """
     most = resource.getrlimit(resource.RLIMIT_MEMLOCK)[0]
     remedy = (f'valid: a line "{_user()} - memlock unlimited" in {LIMITS} and a new login, or a '
               'service with LimitMEMLOCK=infinity')
     if sys.platform != 'linux':
-        return 'memory is locked on Linux alone'
+        return 'memory can be locked on Linux only'
     if most != resource.RLIM_INFINITY and not _may_lock_all():
         return f'the memory is not locked: this user may lock {most} bytes; {remedy}'
     system = ctypes.CDLL(None, use_errno=True)
@@ -86,7 +86,7 @@ def lock_memory() -> str | None:
 
 
 def _may_lock_all() -> bool:
-    """Return whether this process has the capability CAP_IPC_LOCK, for which no limit holds."""
+    """Return whether this process has the capability CAP_IPC_LOCK, which lifts the limit."""
     with open('/proc/self/status') as file:
         words = dict(line.split(':', 1) for line in file if ':' in line)
     return bool(int(words['CapEff'], 16) >> 14 & 1)

@@ -63,7 +63,7 @@ class ReportingNode(LifecycleNode):
         publisher.publish(array)
 
     def other_publishers(self, topic: str) -> list[str]:
-        """Return the nodes that publish on a topic, beside this one and its watchdog."""
+        """Return the other nodes that publish on a topic, without this node's watchdog."""
         own = self.get_fully_qualified_name()
         names = [f'{entry.node_namespace.rstrip("/")}/{entry.node_name}'
                  for entry in self.get_publishers_info_by_topic(topic)]
@@ -135,10 +135,11 @@ class ReportingNode(LifecycleNode):
         return future
 
     def newest_in_background(self, kind: str, work: Callable[[], Any]) -> None:
-        """Run work on a thread of its own, one at a time for each kind.
+        """Run work on a separate thread, one at a time for each kind.
 
-        Of what comes while work of its kind runs, only the newest is done; the others are counted
-        as ``superseded``. However many messages ask for work, threads and memory are bounded.
+        While work of a kind runs, only the newest request of that kind is kept; older ones are
+        dropped and counted as ``superseded``. This bounds threads and memory, however many
+        messages arrive.
         """
         with self._waiting_lock:
             busy = kind in self._waiting

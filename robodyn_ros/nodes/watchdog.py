@@ -93,7 +93,7 @@ class Watchdog:
         ended = select.poll()
         try:
             ended.register(self._connection, select.POLLIN)
-        except ValueError:  # it was stopped
+        except ValueError:  # already stopped
             return False
         return not ended.poll(0)  # the connection becomes readable only when the process ends
 
@@ -123,11 +123,11 @@ class Watchdog:
         self._send(GOODBYE)
         self._connection.close()
         looked = self.pulse.last_look
-        if looked and time.monotonic() - looked > LEFT_ALONE:  # it stands still
+        if looked and time.monotonic() - looked > LEFT_ALONE:  # it is suspended
             self.kill()
 
     def kill(self) -> None:
-        """End a process that does not answer."""
+        """Kill a process that does not respond."""
         self._connection.close()
         with suppress(ProcessLookupError):
             os.kill(self.pid, signal.SIGKILL)
@@ -156,7 +156,7 @@ def watch(argument: tuple[Any, socket.socket, tuple[int, ...]]) -> None:
     torque = node.create_publisher(JointState, place.torque, 10)
     commands = node.create_publisher(Float64MultiArray, place.commands, 10)
     if place.priority:
-        set_priority(place.priority + 1)  # the node has said where it is not permitted
+        set_priority(place.priority + 1)  # the node has warned if this is not permitted
     watchdog, terms, dead, ended = CommandWatchdog(pulse), None, False, 0.0
     acting = False
     while True:

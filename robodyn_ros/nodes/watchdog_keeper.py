@@ -1,4 +1,4 @@
-"""`WatchdogKeeper`: starts the watchdog of a node; replaces it where it dies or stands still."""
+"""`WatchdogKeeper`: starts the watchdog of a node, and a new one if it dies or is suspended."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from robodyn_ros.spatial import Array
 
 
 class WatchdogKeeper:
-    """The watchdog of a node, whichever process it runs in.
+    """The watchdog of a node; hides that its process may be replaced.
 
     Parameters
     ----------
     node : DynamicsNode
-        The node that is watched.
+        The watched node.
     helper : HelperProcess
         Starts the processes.
     place : Place
-        Where they publish.
+        Name of the node, and topics on which the watchdog publishes.
     """
 
     def __init__(self, node: DynamicsNode, helper: HelperProcess, place: Place):
@@ -31,43 +31,43 @@ class WatchdogKeeper:
         self._start()
 
     def look(self) -> None:
-        """Start another one, in the background, where there is none or it does not act."""
+        """Start a new watchdog in the background if there is none or it does not respond."""
         watchdog = self._watchdog
         if self._stopped or (watchdog is not None and watchdog.alive):
             return
-        self._node.warn('watchdog_lost', 'the watchdog has died or stands still: it is started '
-                                         'again')
+        self._node.warn('watchdog_lost', 'the watchdog has died or is suspended: it is '
+                                         'restarted')
         self._node.newest_in_background('watchdog', self._replace)
 
     def tell(self, terms: Terms) -> None:
-        """Tell how to act from now on."""
+        """Send the terms by which the watchdog acts from now on."""
         self._terms = terms
         if self._watchdog is not None:
             self._watchdog.tell(terms)
 
     def follow(self, controller: Controller, now: float) -> None:
-        """Say that the controller is alive, and every now and then what would hold its robot."""
+        """Send a sign of life of the controller, and at intervals its holding torque."""
         if self._watchdog is not None:
             self._watchdog.follow(controller, now)
 
     def command(self, torque: Array, stamp: int) -> None:
-        """Say what was commanded last, N m or N, and its stamp, ns."""
+        """Send the last command (N m or N) and its stamp (ns)."""
         if self._watchdog is not None:
             self._watchdog.pulse.command(torque, stamp)
 
     def disarm(self, now: float) -> None:
-        """Say that there is nothing to bring to an end."""
+        """Tell the watchdog that there are no commands to bring to an end."""
         if self._watchdog is not None:
             self._watchdog.pulse.beat(now, False)
 
     def notice_takeover(self, controller: Controller, now: float) -> None:
-        """Let the controller go on from what the watchdog commanded, if it did."""
+        """Let the controller continue from the commands of the watchdog if there were any."""
         if self._watchdog is not None and self._watchdog.took_over(controller, now):
-            self._node.warn('taken_over', 'this process stood still, and the watchdog commanded '
-                                          'in its place')
+            self._node.warn('taken_over', 'this process was suspended, and the watchdog '
+                                          'commanded in its place')
 
     def stop(self) -> None:
-        """End it; nothing more is commanded."""
+        """Stop the watchdog; it sends no further commands."""
         self._stopped = True
         watchdog, self._watchdog = self._watchdog, None
         if watchdog is not None:
@@ -84,7 +84,7 @@ class WatchdogKeeper:
         self._watchdog = watchdog
 
     def _replace(self) -> None:
-        """It may take seconds; meanwhile control goes on."""
+        """Start a new watchdog; this may take seconds, while control continues."""
         lost = self._watchdog
         if self._stopped or (lost is not None and lost.alive):
             return

@@ -45,7 +45,7 @@ def save_report(result: Result, validation: Validation, consistent: Validation,
     command : str
         The command that repeats the identification.
     record : Record, optional
-        What is known of the robot and the measurement.
+        Facts about the robot and the measurement.
     """
     base, u = result.base_, result.uncertainty_
     figures = figures_of(result, validation)
@@ -87,7 +87,7 @@ def _template() -> jinja2.Template:
 
 
 def _record(result: Result, validation: Validation, record: Record) -> list[tuple[str, str]]:
-    """Return what a reader needs to know which robot and which data the report speaks of."""
+    """Return the rows that identify the robot and the data of the report."""
     rows = [('robot', result.model.name)]
     rows += [(label, getattr(record, name)) for name, (label, _) in RECORD.items()]
     rows += [(f'file {name}', f'sha256 {digest}') for name, digest in record.files]

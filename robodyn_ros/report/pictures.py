@@ -48,7 +48,7 @@ def save_pictures(result: Result, validation: Validation, folder: str | Path) ->
 
 
 def svg(figure: Figure) -> str:
-    """Return a figure as the text of an SVG file, whose words can be searched and selected."""
+    """Return a figure as the text of an SVG file whose words can be searched and selected."""
     import matplotlib
 
     text = io.StringIO()
@@ -61,7 +61,7 @@ def svg(figure: Figure) -> str:
 
 
 def svg_element(figure: Figure) -> str:
-    """Return the <svg> element of a figure, to stand in a page."""
+    """Return the <svg> element of a figure, for use in an HTML page."""
     text = svg(figure)
     return text[text.index('<svg'):]
 

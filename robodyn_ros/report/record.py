@@ -1,10 +1,10 @@
-"""What the report of an identification says of the robot and of the measurement."""
+"""Facts about the robot and the measurement for the report of an identification."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-# what no log says: label in the report, and meaning; an empty line is left to be filled in by hand
+# label in the report and meaning of each fact that no log contains
 RECORD = {
     'serial': ('serial number', 'serial number of the robot'),
     'operator': ('operator', 'who measured'),
@@ -16,12 +16,12 @@ RECORD = {
 
 @dataclass(frozen=True)
 class Record:
-    """Facts of a measurement, as texts.
+    """Facts about a measurement, as texts.
 
     Attributes
     ----------
     serial, operator, measured, temperature, remark : str
-        See `RECORD`; the report leaves a line for those that are empty.
+        See `RECORD`; for empty ones the report leaves a line to be filled in by hand.
     files : tuple of (str, str)
         Name and SHA-256 of the robot's files.
     """

@@ -1,4 +1,4 @@
-"""The tables of the report: numbers with units, and `at bound` for what a limit holds."""
+"""The tables of the report: numbers with units; values on a bound are marked ``at bound``."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from robodyn_ros.identification import Result, Validation
 from robodyn_ros.model import Model
 from robodyn_ros.spatial import Array, inertial_of
 
-AT_BOUND = 1e-6  # of the largest of its sort: what a bound holds is no smaller number than that
-AT_CONSISTENCY = 1e-3  # the same of a body's second moments of mass
+AT_BOUND = 1e-6  # relative to the largest value of its kind; a value below is on its bound
+AT_CONSISTENCY = 1e-3  # the same for the eigenvalues of a body's second moment of mass
 
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of text under headings.
+    """A table of texts.
 
     Attributes
     ----------
     headings : tuple of str
-        With units.
+        Headings of the columns, with units.
     rows : list of list of str
-        The first entry of each is its name.
+        Rows; the first entry of each is its name.
     """
 
     headings: tuple[str, ...]
@@ -31,17 +31,17 @@ class Table:
 
 
 def number(value: float) -> str:
-    """Return a number as the report writes it."""
+    """Return a number in the format of the report."""
     return f'{value:.4g}'
 
 
 def percent(fraction: float) -> str:
-    """Return a fraction as the report writes it."""
+    """Return a fraction as a percentage in the format of the report."""
     return f'{100 * fraction:.2f} %'
 
 
 def bounded(value: float, largest: float) -> str:
-    """Return a number that must not be negative; one that this bound holds is named so."""
+    """Return a non-negative number, marked if it is on its bound zero."""
     return '0 (at bound)' if abs(value) <= AT_BOUND * largest else number(value)
 
 
@@ -59,7 +59,7 @@ def error_table(result: Result, validation: Validation) -> Table:
 
 
 def coverage_table(result: Result, validation: Validation) -> Table:
-    """Ranges of positions, velocities and torques against their limits, joint by joint."""
+    """Ranges of positions, velocities and torques of each joint, compared with its limits."""
     joints = result.linear.joints
     lower, upper = result.evidence_.lower, result.evidence_.upper
     q, qd = np.concatenate(validation.q), np.concatenate(validation.qd)
@@ -119,7 +119,7 @@ def body_table(result: Result) -> Table:
 
 
 def _at_consistency(inertia: Array) -> bool:
-    """Whether a body has hardly any extent along an axis: the bound of physical consistency."""
+    """Whether a body has hardly any extent along an axis, the bound of physical consistency."""
     second = np.linalg.eigvalsh(np.trace(inertia) / 2 * np.eye(3) - inertia)
     return bool(second[0] <= AT_CONSISTENCY * second[-1])
 
@@ -144,7 +144,7 @@ def drive_table(result: Result) -> Table:
 
 
 def parameter_table(result: Result) -> Table:
-    """The base parameters with their intervals."""
+    """The base parameters with their confidence intervals."""
     u = result.uncertainty_
     units = [unit_of(name) for name in result.base_.names]
     rows = [[name, unit, *(number(x) for x in (
@@ -157,7 +157,7 @@ def parameter_table(result: Result) -> Table:
 
 
 def unit_of(name: str) -> str:
-    """Return the unit of a parameter by its name, of turning joints (of sliding ones)."""
+    """Return the unit of a parameter for a revolute joint, from the parameter's name."""
     term = name.partition(':')[0]
     if term.startswith(('I', 'J')):
         return 'kg m²'
@@ -173,7 +173,7 @@ def unit_of(name: str) -> str:
 
 
 def criteria_table(validation: Validation) -> Table:
-    """What the verdict asks for, what was found, and whether it is passed."""
+    """The criteria of the verdict: found values, thresholds and results."""
     return Table(('criterion', 'found', 'asked for', 'result'),
                  [[one.name, one.value, one.limit, one.result] for one in validation.criteria])
 
