@@ -27,6 +27,21 @@ def world():
     world.close()
 
 
+@pytest.fixture(scope='session')
+def folders(tmp_path_factory):
+    """Return a function that exports a robot of `exports.cases` once, and returns its folder."""
+    from exports import cases
+
+    robots, done = cases(), {}
+
+    def folder(name):
+        if name not in done:
+            done[name] = tmp_path_factory.mktemp('export')
+            robots[name].export(done[name])
+        return done[name]
+    return folder
+
+
 @pytest.fixture(params=['simulator', pytest.param('gazebo_bridge', marks=pytest.mark.skipif(
     why_no_gazebo() is not None, reason=str(why_no_gazebo())))])
 def robot_node(request):

@@ -18,6 +18,28 @@ ROOT = Path(__file__).parent.parent
 OWN = ROOT / 'urdf'
 STRICT = ('-Wall', '-Wextra', '-Werror', '-pedantic')
 WITH_REGRESSOR = (*DEFAULT_TERMS, 'regressor')
+CONSUMER = '''
+#include <cmath>
+#include <cstdio>
+#include "arm.hpp"
+int main()
+{
+  arm::Dynamics dynamics;
+  std::array<double, 3> q{0.1, 0.2, 0.3}, zero{};
+  auto tau = dynamics.gravity(q);
+  dynamics.set_payload(ARM_LINK_LINK3, arm_payload{1.0, {0.0, 0.0, 0.0}, {}});
+  auto loaded = dynamics.inverse_dynamics(q, zero, zero);
+  auto inertia = dynamics.mass_matrix(q);
+  double same = 0;
+#ifdef ARM_EIGEN
+  arm::EigenDynamics other;
+  Eigen::Matrix3d m = other.mass_matrix(Eigen::Vector3d(0.1, 0.2, 0.3));
+  same = (m - m.transpose()).norm();
+#endif
+  std::printf("%.17g %.17g %.17g %g\\n", tau[1], loaded[1], inertia[0], same);
+  return std::isfinite(tau[1]) ? 0 : 1;
+}
+'''
 
 
 def compilers():

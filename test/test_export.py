@@ -10,7 +10,7 @@ import sys
 
 import numpy as np
 import pytest
-from exports import OWN, Library, cases, compile_files, compilers
+from exports import CONSUMER, OWN, Library, cases, compile_files, compilers
 from robots import PANDA_URDF, ROBOTS, joint, link, planar_2r, robot
 
 import robodyn_ros as rd
@@ -21,19 +21,6 @@ from robodyn_ros.export.support import SINCOS_ERROR, SINCOS_LIMIT
 GCC, GXX = compilers()
 pytestmark = pytest.mark.skipif(GCC is None or GXX is None, reason='gcc and g++ are not there')
 CASES = cases()
-
-
-@pytest.fixture(scope='module')
-def folders(tmp_path_factory):
-    """Export each robot once, when it is first asked for."""
-    done = {}
-
-    def folder(name):
-        if name not in done:
-            done[name] = tmp_path_factory.mktemp('export')
-            CASES[name].export(done[name])
-        return done[name]
-    return folder
 
 
 def states(dynamics, count=20):
@@ -240,30 +227,6 @@ def test_values_are_read_from_a_file(parametric, tmp_path, capsys):
                                   0.5 * model.standard_parameters)
 
 
-CONSUMER = '''
-#include <cmath>
-#include <cstdio>
-#include "arm.hpp"
-int main()
-{
-  arm::Dynamics dynamics;
-  std::array<double, 3> q{0.1, 0.2, 0.3}, zero{};
-  auto tau = dynamics.gravity(q);
-  dynamics.set_payload(ARM_LINK_LINK3, arm_payload{1.0, {0.0, 0.0, 0.0}, {}});
-  auto loaded = dynamics.inverse_dynamics(q, zero, zero);
-  auto inertia = dynamics.mass_matrix(q);
-  double same = 0;
-#ifdef ARM_EIGEN
-  arm::EigenDynamics other;
-  Eigen::Matrix3d m = other.mass_matrix(Eigen::Vector3d(0.1, 0.2, 0.3));
-  same = (m - m.transpose()).norm();
-#endif
-  std::printf("%.17g %.17g %.17g %g\\n", tau[1], loaded[1], inertia[0], same);
-  return std::isfinite(tau[1]) ? 0 : 1;
-}
-'''
-
-
 @pytest.mark.parametrize('standard', ['c++17', 'c++20'])
 def test_the_classes_in_cpp(standard, folders, tmp_path):
     folder, case = folders('parametric'), CASES['parametric']
@@ -284,71 +247,6 @@ def test_the_classes_in_cpp(standard, folders, tmp_path):
     heavier = rd.Dynamics(case.model.with_payload('link3', 1.0))
     assert loaded == pytest.approx(heavier.inverse_dynamics(q, 0 * q, 0 * q)[1], rel=1e-12)
     assert same < 1e-14
-
-
-PLAIN = '''
-cmake_minimum_required(VERSION 3.16)
-project(consumer LANGUAGES C CXX)
-find_package(arm_dynamics 1.0 REQUIRED)
-add_executable(consumer main.cpp)
-target_link_libraries(consumer PRIVATE arm_dynamics::arm_dynamics)
-target_compile_features(consumer PRIVATE cxx_std_17)
-'''
-
-
-def build(*command, **options):
-    done = subprocess.run([str(part) for part in command], capture_output=True, text=True,
-                          timeout=300, **options)
-    assert done.returncode == 0, done.stdout + done.stderr
-
-
-def test_a_cmake_package_and_its_consumer(folders, tmp_path):
-    cmake = shutil.which('cmake')
-    if cmake is None:
-        pytest.skip('cmake is not there')
-    prefix, user = tmp_path / 'prefix', tmp_path / 'user'
-    # a plain CMake: no ament, wherever the machine has it
-    build(cmake, '-S', folders('parametric'), '-B', tmp_path / 'build',
-          f'-DCMAKE_INSTALL_PREFIX={prefix}', '-DCMAKE_DISABLE_FIND_PACKAGE_ament_cmake=ON')
-    build(cmake, '--build', tmp_path / 'build')
-    build(cmake.replace('cmake', 'ctest') if shutil.which('ctest') is None else 'ctest',
-          '--test-dir', tmp_path / 'build')
-    build(cmake, '--install', tmp_path / 'build')
-    user.mkdir()
-    (user / 'CMakeLists.txt').write_text(PLAIN)
-    (user / 'main.cpp').write_text(CONSUMER)
-    build(cmake, '-S', user, '-B', user / 'build', f'-DCMAKE_PREFIX_PATH={prefix}')
-    build(cmake, '--build', user / 'build')
-    build(user / 'build/consumer')
-
-
-def test_a_colcon_build(folders, tmp_path):
-    """As a package in a ROS 2 workspace; another package finds it."""
-    colcon = shutil.which('colcon', path=f'{os.path.dirname(sys.executable)}:{os.environ["PATH"]}')
-    ament = pytest.importorskip('ament_package', reason='ROS 2 is not set up')
-    if colcon is None:
-        pytest.skip('colcon is not there')
-    prefix = os.environ.get('AMENT_PREFIX_PATH', sys.prefix)
-    environment = {
-        **os.environ, 'PATH': f'{os.path.dirname(sys.executable)}:{os.environ["PATH"]}',
-        'AMENT_PREFIX_PATH': prefix, 'CMAKE_PREFIX_PATH': prefix}
-    if 'AMENT_PREFIX_PATH' not in os.environ:
-        environment['LD_LIBRARY_PATH'] = f'{sys.prefix}/lib'
-    shutil.copytree(folders('parametric'), tmp_path / 'src/arm_dynamics')
-    build(colcon, 'build', '--cmake-args', f'-DPython3_EXECUTABLE={sys.executable}',
-          f'-DPYTHON_EXECUTABLE={sys.executable}', cwd=tmp_path, env=environment)
-    share = tmp_path / 'install/arm_dynamics/share/arm_dynamics'
-    assert (share / 'package.xml').exists() and (share / 'cmake/arm_dynamicsConfig.cmake').exists()
-    user = tmp_path / 'user'
-    user.mkdir()
-    (user / 'CMakeLists.txt').write_text(PLAIN)
-    (user / 'main.cpp').write_text(CONSUMER)
-    build('cmake', '-S', user, '-B', user / 'build',
-          f'-DCMAKE_PREFIX_PATH={tmp_path / "install/arm_dynamics"};{prefix}',
-          f'-DPython3_EXECUTABLE={sys.executable}', env=environment)
-    build('cmake', '--build', user / 'build', env=environment)
-    build(user / 'build/consumer')
-    assert ament
 
 
 def test_the_header_says_what_is_included(folders, tmp_path):

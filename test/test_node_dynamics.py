@@ -1,4 +1,7 @@
-"""The node `dynamics`, a real process, on real topics."""
+"""The node `dynamics`, a real process, on real topics.
+
+One long file, since most tests share one process of the node.
+"""
 
 import signal
 

@@ -1,4 +1,7 @@
-"""The node `identification` beside a simulated arm: its phases, what stops it, what it refuses."""
+"""The node `identification` with a simulated arm: phases, faults, refusals and model swaps.
+
+One long file, since all tests share a simulated arm and its server, which take seconds to start.
+"""
 
 import os
 import resource
