@@ -47,7 +47,7 @@ def test_curves_are_part_of_the_equations(arm, rng):
         np.testing.assert_allclose(dynamics.friction(qd, q), static, atol=4e-3)
         np.testing.assert_allclose(dynamics.terms(q, qd).friction, dynamics.friction(qd, q))
         np.testing.assert_allclose(dynamics.forward_dynamics(q, qd, tau), qdd, atol=1e-6)
-    with pytest.raises(rd.ShapeError, match='load of its gears'):
+    with pytest.raises(rd.ShapeError, match='torques that its gears transmit'):
         dynamics.friction(qd)
 
 
