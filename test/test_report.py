@@ -67,6 +67,7 @@ def test_the_page_stands_alone_and_says_everything(folder):
         assert f'id="{chart}-chart"' in body
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(BROWSER is None, reason='there is no Chromium on this machine')
 def test_a_browser_draws_every_chart(folder, tmp_path):
     dom = subprocess.run(
@@ -94,6 +95,7 @@ def test_the_spectrum_ends_at_the_cutoff_of_the_fit(folder):
     assert highest == pytest.approx(min(filters['cutoff'], filters['judged']), rel=1e-2)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(BROWSER is None, reason='there is no Chromium on this machine')
 def test_it_prints_with_every_table_and_vector_charts(folder, tmp_path):
     """Also what is folded on the screen; on a few pages of A4."""

@@ -6,6 +6,8 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterable
+from contextlib import redirect_stdout
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -167,10 +169,13 @@ def serve(model: Model, folders: Iterable[Path] = (), *, port: int = 8080,
     with socket.socket() as probe:
         if probe.connect_ex((HOST, port)) == 0:
             raise OutputError('it is in use', path=f'port {port}', valid='another --port')
-    server = package('viser').ViserServer(host=HOST, port=port, label=model.name, verbose=False)
+    viser = package('viser')
+    with redirect_stdout(StringIO()):  # its banner; `ready` says the same in one line
+        server = viser.ViserServer(host=HOST, port=port, label=model.name, verbose=False)
     try:
         Viewer(server, model, folders, beside=beside, motion=motion)
         ready(f'http://{HOST}:{server.get_port()}')
         threading.Event().wait()
     finally:
-        server.stop()
+        with redirect_stdout(StringIO()):
+            server.stop()
