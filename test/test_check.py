@@ -1,4 +1,4 @@
-"""`robodyn check` and `robodyn motors`, on every robot and on faults made on purpose."""
+"""`robodyn check` and `robodyn motors`, on every robot and on deliberate faults."""
 
 import json
 
@@ -92,7 +92,7 @@ FAULTS = {
                              joint('k', 'revolute', 'b', 'c')), 'joint k', 'moves no inertia'),
 }
 WARNINGS = {
-    'weightless': (FAULTS['massless joint'][0], 'link c', 'mass is taken as zero'),
+    'massless link': (FAULTS['massless joint'][0], 'link c', 'mass is taken as zero'),
     'point': (planar_2r().replace('ixx="0.01" ixy="0.0" ixz="0.0" iyy="0.03" iyz="0.0" izz="0.03"',
                                   'ixx="0" ixy="0" ixz="0" iyy="0" iyz="0" izz="0"'),
               'link lower', 'a point'),

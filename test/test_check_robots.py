@@ -108,7 +108,7 @@ def test_romeo_has_joints_that_move_nothing():
     assert pin.crba(model, model.createData(), pin.neutral(model))[index, index] == 0
 
 
-def test_human_has_weightless_links():
+def test_human_has_massless_links():
     report, issues = said('human')
     assert 'its mass is taken as zero' in issues['warning', 'link left_foot_virtual']
     assert element('human', 'link', 'left_foot_virtual').find('inertial') is None

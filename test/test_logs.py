@@ -1,4 +1,4 @@
-"""Logs: every format, every defect; and signals on a clean time grid."""
+"""Logs: every format, every defect, and signals on a uniform time grid."""
 
 import shutil
 

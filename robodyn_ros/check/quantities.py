@@ -1,4 +1,4 @@
-"""What a check reports of a robot, its links and its joints: names, labels, units and meanings.
+"""The quantities of a check report: names, labels, units and descriptions.
 
 The tables for the terminal and the JSON schema both come from here.
 """
@@ -21,9 +21,10 @@ class Quantity:
     Attributes
     ----------
     label : str
-        In tables for the terminal; empty: it is in no table.
+        Heading in the tables for the terminal; empty: not in a table.
     unit : str
-        Of a turning joint, a comma, and of a sliding one, where they differ.
+        Unit. If it depends on the type of the joint: the units for revolute and for prismatic
+        joints, separated by a comma.
     schema : dict
         JSON schema of the value.
     meaning : str

@@ -120,7 +120,7 @@ def rollout_of(result: Result, logs: Sequence[Log]) -> Rollout | None:
 
 
 def locked_joints(model: Model) -> list[str]:
-    """Return the joints of the description that were locked: no URDF tells their links apart."""
+    """Return the locked joints of the description, whose links a URDF cannot keep separate."""
     return [joint.name for joint in model.description.joints
             if joint.type != 'fixed' and joint.name not in model.body_joints]
 

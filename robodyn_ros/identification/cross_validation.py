@@ -48,7 +48,7 @@ class CrossValidation:
         (Efron and Stein 1981, doi 10.1214/aos/1176345462). Deviations that are too small
         show themselves here: what changes from run to run is in none of the residuals.
     outliers : tuple of str
-        Runs whose error stands out from those of the others.
+        Runs whose error is an outlier among those of the runs.
     """
 
     sources: tuple[str, ...]

@@ -80,7 +80,7 @@ class FrictionChoice:
 def friction_for(dynamics: RobotDynamics, segments: list[Segment], shape: FrictionShape,
               filtering: Filtering, settings: Settings, options: dict[str, Any],
               notes: list[str]) -> FrictionChoice:
-    """Return the friction that the settings ask for, chosen by the data where they do not."""
+    """Return the friction model of the settings; with ``auto``, it is chosen from the data."""
     width = settings.friction_width
     linear = LinearModel(dynamics, settings.kind, friction=shape, joints=settings.joints)
     observations = Observations(linear, segments, decimation=filtering.decimation, **options)

@@ -20,7 +20,7 @@ SPELLINGS = {
     'extra': ('extra', 'tau_extra'),
     'reference': ('q_reference', 'reference'),
 }
-CURRENTS = ('current', 'currents', 'motor_current', 'cur', 'i')  # what may stand for torques
+CURRENTS = ('current', 'currents', 'motor_current', 'cur', 'i')  # accepted as torques
 
 
 @checked_fields

@@ -41,7 +41,7 @@ def read_npz(path: Path, form: LogFormat, model: Model,
 
 def _of_arrays(there: dict[str, Array], form: LogFormat, model: Model, path: Path,
                ) -> tuple[dict[str, Array], list[str], list[str]]:
-    """Return the arrays of a file that names whole arrays."""
+    """Return the arrays of a file with one name for each array."""
     arrays, notes = {}, []
     for key, spellings in SPELLINGS.items():
         name = getattr(form, key) or next((s for s in spellings if s in there), '')
@@ -188,7 +188,7 @@ def _by_number(form: LogFormat) -> bool:
 
 def _of_columns(header: list[str], table: Array, form: LogFormat, model: Model, path: Path,
                 notes: list[str]) -> tuple[dict[str, Array], list[str], list[str]]:
-    """Return the arrays of a file that names single columns, or whose columns are numbered."""
+    """Return the arrays of a file with one name or number for each column."""
     arrays: dict[str, Array] = {}
     names = list(form.joints) or list(model.joint_names)
     for key, spellings in SPELLINGS.items():

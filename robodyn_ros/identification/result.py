@@ -186,7 +186,7 @@ class Result:
             'parameter', 'estimate', 'standard deviation', '95 % from', 'to', 'nominal',
             'significant'), [list(row.values())[:7] for row in self.rows()], self.notes)
 
-    # what draws belongs to the report, and is imported when it is asked for
+    # the plots belong to the report, which is imported only when needed
     def plot_parameters(self) -> Any:
         """Return a matplotlib figure of the estimates with their 95 % intervals."""
         return drawn('parameter_figure', self)

@@ -35,7 +35,7 @@ from robodyn_ros.spatial import inertia_tensor
 
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL,
                      reliability=ReliabilityPolicy.RELIABLE)
-STRONGEST_GRAVITY = 100.0  # m/s^2; what is more was given in mm/s^2, for example
+STRONGEST_GRAVITY = 100.0  # m/s^2; a larger value has other units, for example mm/s^2
 
 
 class DynamicsNode(ReportingNode):

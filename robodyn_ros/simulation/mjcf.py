@@ -1,4 +1,4 @@
-"""Writes an identified robot as MJCF, for MuJoCo and what builds on it."""
+"""Writes an identified robot as MJCF, for MuJoCo and software based on it."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def mjcf_of(result: Result) -> str:
 
 
 def null_space(result: Result) -> list[str]:
-    """Return what the data do not determine, in sentences."""
+    """Return sentences that describe the parameters that the data do not determine."""
     base = result.base_
     rigid = sum(column.standard >= 0 for column in result.linear.columns)
     lines = [f'Identified by robodyn from {", ".join(name for name, _ in result.sources)}: '

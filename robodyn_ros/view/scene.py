@@ -93,7 +93,7 @@ class RobotScene:
         path = f'/robot/{link.name}'
         self._frames[link.name] = self.scene.add_frame(path, show_axes=False)
         colour = SUSPECT if issues else BODY
-        # collision geometry stands in for visual geometry in a format that is not read
+        # collision geometry replaces visual geometry whose file format is not supported
         why = self._add_shapes(path, link.visual, folders, colour)
         if why or not link.visual:
             why = self._add_shapes(path, link.collision, folders, colour) or (
