@@ -31,7 +31,7 @@ def command_line() -> str:
     parser = command_parser()
     lines = ['# Command line', '',
              'Exit codes: 0 success; 1 the result is bad (a faulty description, a bad '
-             'validation); 2 an error, which one sentence explains; 130 interrupted by Ctrl-C; 141 '
+             'validation); 2 an error, explained by one sentence; 130 interrupted by Ctrl-C; 141 '
              'the program that read the output closed it.',
              '']
     for name, command in _commands(parser):
