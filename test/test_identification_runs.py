@@ -16,7 +16,6 @@ from identification_world import PLANAR, SUCCEEDED, Client, server  # noqa: E402
 from measured_logs import DATA  # noqa: E402
 from ros_world import World  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
-from trajectory_msgs.msg import JointTrajectory  # noqa: E402
 
 import robodyn_ros as rd  # noqa: E402
 from robodyn_ros.excitation import Excitation  # noqa: E402
@@ -58,18 +57,17 @@ def run(tmp_path_factory):
     with ClosedLoop(world, UR10, simulator=('rate:=500.0', f'truth_file:={truth}', *NOISE),
                     controller=('mode:=feedforward_pd', 'hold:=5.0', *GAINS)) as loop, \
             NodeProcess('dynamics'), \
-            server(world, folder / 'runs', 'state_timeout:=600.0', 'start_delay:=0.0',
+            server(world, folder / 'runs', 'state_timeout:=600.0', 'start_delay:=5.0',
                    'lease:=100.0'):  # the clock runs as fast as it can, the server may stall
         motion = fast_motion(loop.model)
         before = rms(loop.follow(motion))
-        sent = world.collect(JointTrajectory, 'feedforward/reference')
         loop.begin(motion.at(0.0).q, held=True)  # the time of the search must not decide the noise
         client = Client(world, name='e2e', search_time=12.0, period=10.0, periods=2,
                         torque_margin=0.35, slow=0.05, apply=True)
-        world.wait(lambda: sent, 'a motion', 300.0)
+        client.until('search for the validation', timeout=300.0)
         loop.pause(False)
         result = client.result()
-        assert result.success, (result.reasons, loop.controller.log()[-1500:])
+        assert result.success and result.applied, (result.reasons, loop.controller.log()[-1500:])
         after = rms(loop.follow(motion))
         world.wait(lambda: world.diagnostics['dynamics'].get('model_origin') == 'e2e', 'a swap')
     world.close()
