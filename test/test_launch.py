@@ -161,7 +161,7 @@ def test_one_launch_file_and_calibrate_identify_the_robot(world, tmp_path, where
         world.wait_for_model('lab/identification')
         world.wait_for_model('lab/dynamics')
         done = subprocess.run(
-            [sys.executable, '-m', 'robodyn_ros.commands.main', 'calibrate', '--apply', '--name',
+            [sys.executable, '-m', 'robodyn_ros.commands.main', 'calibrate', '--force', '--name',
              'run', '--search-time', '8', '--period', '3', '--action',
              '/lab/identification/identify'], capture_output=True, text=True, timeout=300)
         assert done.returncode == 0, done.stdout + done.stderr + process.log()[-3000:]
