@@ -167,21 +167,36 @@ def test_the_page_of_the_verdict_has_every_threshold_with_its_default():
 
 
 def test_sources_can_be_found():
-    """Each line has a DOI, whose text is that of its link, or an ISBN with a right check digit."""
+    """Each line has a title, a year and a DOI, an ISBN or the page of the publisher.
+
+    The text of a DOI is that of its link; an ISBN has a right check digit.
+    """
     text = (ROOT / 'docs/explanation/sources.md').read_text(encoding='utf-8')
     lines = [line for line in text.splitlines() if line.startswith('| ') and
              not line.startswith('| method')]
     assert len(lines) > 20
     for line in lines:
+        assert re.search(r', \*[^*]+\*, [^|\[]+ (19|20)\d\d, ', line), line
         doi = re.search(r'\[(10\.\d{4,}/[^\]]+)\]\(https://doi\.org/(\S+)\) \|$', line)
-        isbn = re.search(r'ISBN ([\d-]+)', line)
-        assert doi or isbn, line
+        isbn = re.search(r'ISBN ([\d-]+) \|$', line)
+        page = re.search(r'\[page of the publisher\]\(https://\S+\) \|$', line)
+        assert doi or isbn or page, line
         if doi:
             assert doi[1] == doi[2]
-        else:
+        elif isbn:
             digits = [int(one) for one in isbn[1] if one.isdigit()]
             assert len(digits) == 13
             assert sum(digits[::2]) % 10 == -3 * sum(digits[1::2]) % 10, line
+
+
+def test_what_is_cited_elsewhere_is_among_the_sources():
+    page = ROOT / 'docs/explanation/sources.md'
+    files = {*(ROOT / 'docs').rglob('*.md'), *(ROOT / 'robodyn_ros').rglob('*.py')} - {page}
+    text = '\n'.join(file.read_text(encoding='utf-8') for file in sorted(files))
+    cited = set(re.findall(r'doi(?:\.org/| )(10\.\d{4,}/[^\s,]*\w)', text))
+    assert cited
+    sources = page.read_text(encoding='utf-8')
+    assert {doi for doi in cited if f'](https://doi.org/{doi})' not in sources} == set()
 
 
 def test_the_readme_is_short():
