@@ -5,7 +5,7 @@ import sys
 
 # pytest has threads, and the helper process forks: it is used in an interpreter of its own
 SCRIPT = '''
-import os, signal, sys, threading, time
+import os, signal, time
 from robodyn_ros.nodes import helper_process
 from robodyn_ros.nodes.helper_process import HelperError, HelperProcess
 
@@ -37,14 +37,18 @@ for number in (signal.SIGKILL, signal.SIGSTOP):  # it is gone; it stands still
 assert 'longer than' in fails('sleep', 30.0, seconds=0.2)
 
 # a child that is stopped ends with the helper process
-threading.Thread(target=fails, args=('sleep', 30.0), daemon=True).start()
-list_of_children = lambda: open(f'/proc/{helper.pid}/task/{helper.pid}/children').read().split()
-wait_for(list_of_children)
-child = int(list_of_children()[0])
+_, child = helper.start('sleep')
 os.kill(child, signal.SIGSTOP)
-time.sleep(0.2)
 helper.close()
-wait_for(lambda: not os.path.exists(f'/proc/{child}'))
+
+def ended():
+    try:
+        with open(f'/proc/{child}/stat') as file:
+            return file.read().rsplit(')', 1)[1].split()[0] == 'Z'
+    except FileNotFoundError:
+        return True
+
+wait_for(ended)
 '''
 
 

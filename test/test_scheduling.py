@@ -26,6 +26,6 @@ def test_what_is_not_permitted_is_said_with_the_remedy_and_changes_nothing():
                           timeout=60)
     assert done.returncode == 0, done.stderr
     priority, memory = done.stdout.splitlines()
-    assert 'realtime_priority is 50, and 0 is the highest' in priority
+    assert 'realtime_priority is 50, but this user may use at most 0' in priority
     assert 'rtprio 51" in /etc/security/limits.d' in priority
     assert 'this user may lock 1048576 bytes' in memory and 'memlock unlimited' in memory

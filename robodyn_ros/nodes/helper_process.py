@@ -213,13 +213,13 @@ def _serve(requests: socket.socket, works: dict[str, Callable[[Any], Any]]) -> N
 def _work(work: Callable[[Any], Any], descriptor: int, *others: int) -> int:
     """Run one work in a child of the helper process."""
     with socket.socket(fileno=descriptor) as connection:
+        if not others:  # a child that waits or is stopped must not outlive the node
+            _LIBRARY.prctl(_SIGNAL_AT_PARENTS_DEATH, signal.SIGKILL, 0, 0, 0)
         send(connection, os.getpid())
         argument, _ = receive(connection)
         if others:
             work((argument, connection, others))
             return 0
-        # no child is left behind that waits, or is stopped, when the node has ended
-        _LIBRARY.prctl(_SIGNAL_AT_PARENTS_DEATH, signal.SIGKILL, 0, 0, 0)
         try:
             limit_memory(2 * GIBIBYTE)
             result = False, work(argument)
