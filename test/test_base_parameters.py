@@ -55,14 +55,14 @@ def test_base_parameters_give_the_torque(model, rng):
                                atol=1e-9 * np.abs(w @ theta).max())
 
 
-def test_rounded_angles_make_no_parameters():
+def test_rounded_angles_add_no_base_parameters():
     model, _ = kinova()
     assert rd.base_parameters(model, 'rigid').count == 43
     assert rd.base_parameters(model, 'model1').count == 64
     assert rd.base_parameters(model, 'lumped').count == 69
 
 
-def test_the_coupled_wrist_comes_from_the_gear_matrix():
+def test_a_gear_matrix_gives_the_published_count_of_a_coupled_wrist():
     model, _ = tx40()
     base = rd.base_parameters(model, 'lumped')
     assert base.count == 60  # the reference tool's count
@@ -84,7 +84,7 @@ def test_stable_under_another_order(lwr4, rng):
     assert callable(module)
 
 
-def test_reference_is_singular_values(rng):
+def test_the_count_equals_the_rank_by_singular_values(rng):
     """The slow way: the rank of the plain regressor, by singular values."""
     model = rd.load_model(PANDA_URDF)
     linear = LinearModel(rd.Dynamics(model), 'rigid')
@@ -93,7 +93,7 @@ def test_reference_is_singular_values(rng):
     assert rd.base_parameters(model, 'rigid').count == (values > 1e-9 * values[0]).sum()
 
 
-def test_nominal_torques_come_back(rng):
+def test_nominal_parameters_reproduce_the_nominal_torques(rng):
     """W times the nominal parameters is the inverse dynamics, in every kind that has it all."""
     from synthetic import lwr4_with_drives
 

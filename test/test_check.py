@@ -41,7 +41,7 @@ def misfits(value, schema, where='report'):
                     for one in misfits(value[key], known[key], f'{where}.{key}')]
 
 
-def test_the_schema_finds_what_does_not_fit():
+def test_the_test_of_schemas_detects_misfits():
     report = json.loads(check_robot(PANDA_URDF).to_json())
     assert not misfits(report, json_schema())
     del report['robot']['total_mass_kg']
@@ -130,7 +130,7 @@ def test_rotors_that_dominate_are_named():
     assert report.robot['dominated_by_rotors'] == ['j2']
 
 
-def test_the_geometry_is_held_against_the_inertial():
+def test_the_inertial_is_compared_with_the_geometry():
     def said_of(inside, mass=2.0):
         text = planar_2r(m2=mass).replace('</inertial></link>', f'</inertial>{inside}</link>')
         report = check_robot(text)
@@ -146,7 +146,7 @@ def test_the_geometry_is_held_against_the_inertial():
     assert said_of('<collision><geometry><mesh filename="none.stl"/></geometry></collision>') == ''
 
 
-def test_what_changes_no_dynamics_is_no_issue():
+def test_data_without_effect_on_the_dynamics_raise_no_issue():
     point = '<inertial><mass value="1"/><inertia ixx="0" ixy="0" ixz="0" iyy="0" iyz="0" izz="0"/>'
     ghost = ('<transmission name="t"><joint name="wheel"/><actuator name="m"><mechanicalReduction>'
              '{}</mechanicalReduction></actuator></transmission></robot>')
@@ -164,7 +164,7 @@ def test_what_changes_no_dynamics_is_no_issue():
     assert check_robot(planar_2r().replace('</robot>', ghost.format('50'))).issues != before
 
 
-def test_motor_template_is_a_motor_file(tmp_path, capsys):
+def test_the_motor_template_is_a_valid_motor_file(tmp_path, capsys):
     source = planar_2r().replace('</robot>', '''<transmission name="t"><joint name="j1"/>
         <actuator name="m"><mechanicalReduction>50</mechanicalReduction>
         <motorInertia>2e-5</motorInertia></actuator></transmission></robot>''')

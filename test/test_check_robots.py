@@ -58,7 +58,7 @@ def largest_gravity(name, joint, samples=4000):
         for _ in range(samples)), float(model.effortLimit[index])
 
 
-def test_panda_link_1_has_more_inertia_than_room():
+def test_the_inertia_of_panda_link_1_is_too_large_for_its_geometry():
     report, issues = said('panda')
     assert report.verdict == 'doubtful'
     assert 'too large for its geometry' in issues['warning', 'link panda_link1']
@@ -100,7 +100,7 @@ def test_joints_that_cannot_hold_themselves_up(name, joint):
     assert stated['largest_gravity'] == pytest.approx(needed, rel=0.1)
 
 
-def test_romeo_has_joints_that_move_nothing():
+def test_romeo_has_joints_that_move_no_mass():
     report, issues = said('romeo')
     assert 'moves no inertia' in issues['fault', 'joint LHand']
     model = pin.buildModelFromUrdf(str(path_of('romeo')))
@@ -131,7 +131,7 @@ def test_centauro_wheels_have_limits_without_a_range():
     assert float(limit.get('lower', 0)) == float(limit.get('upper', 0))
 
 
-def test_alex_mimics_joints_that_are_not_there():
+def test_alex_mimics_joints_that_do_not_exist():
     with pytest.raises(rd.UnknownNameError, match="'index_q1'.*did you mean 'Left_index_q1'"):
         check_robot(path_of('alex_psyonic_hands'))
     mended = check_model(rd.load_model(text_of(BROKEN_MIMICS)), thorough=False)
@@ -142,7 +142,7 @@ def test_alex_mimics_joints_that_are_not_there():
         'joint') not in names
 
 
-def test_icub_links_are_points():
+def test_icub_links_are_reported_as_point_masses():
     report, issues = said('icub')
     assert 'a point' in issues['warning', 'link neck_1']
     assert not moments('icub', 'neck_1').any()

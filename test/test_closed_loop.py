@@ -52,7 +52,7 @@ def test_gravity_compensation_holds_any_of_10_poses(world, rng, name, robot_node
 
 
 @pytest.mark.parametrize('name', ARMS)
-def test_models_track_ten_times_better_than_pd_and_a_payload_is_told(world, name, robot_node):
+def test_models_track_ten_times_better_than_pd_also_with_a_known_payload(world, name, robot_node):
     text, hand = ARMS[name]
     rate = {'panda': 500.0, 'ur10': 1000.0}[name]
     with ClosedLoop(world, text, robot=robot_node, simulator=(f'rate:={rate}', *SENSORS),
@@ -159,7 +159,7 @@ def held(world, *, simulator=(), controller=()):
                       controller=('mode:=feedforward_pd', *controller))
 
 
-def test_references_that_are_nan_huge_or_far_are_refused(world):
+def test_references_that_are_not_finite_huge_or_far_are_refused(world):
     with held(world) as loop:
         loop.begin(POSE)
         names, zero = loop.model.joint_names, np.zeros(6)
@@ -191,7 +191,7 @@ def test_states_that_are_late_lost_or_noisy_do_not_diverge(world):
         assert 'following -> gravity compensation' in log and 'following -> holding' not in log
 
 
-def test_a_clock_that_jumps_back_with_a_new_law_or_model_is_noticed(world):
+def test_a_clock_that_jumps_back_at_a_change_of_mode_or_model_is_noticed(world):
     with held(world) as loop:
         request = payload('wrist_3_link', 1.0)
         for change in (lambda: loop.law('pd'),

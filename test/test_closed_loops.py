@@ -68,7 +68,7 @@ GENERAL = {'link1': {'length': 0.35}, 'link3': {'length': 0.5, 'com': 0.2, 'mass
            'link4': {'length': 0.45, 'com': -0.3}}
 
 
-def test_reduced_equations_hold_together(tmp_path, rng):
+def test_reduced_equations_are_consistent(tmp_path, rng):
     dynamics, _ = linkage(tmp_path, **GENERAL)
     for _ in range(10):
         q = np.array([0.3, 1.6]) + 0.3 * rng.uniform(-1, 1, 2)
@@ -90,7 +90,7 @@ def test_reduced_equations_hold_together(tmp_path, rng):
         np.testing.assert_allclose(here, dynamics.positions(q), atol=1e-12)
 
 
-def test_mujoco_moves_the_same(tmp_path, rng):
+def test_dynamics_of_loops_agree_with_mujoco(tmp_path, rng):
     """M, accelerations and the force in the cut, of an engine with constraints."""
     mujoco = pytest.importorskip('mujoco')
     dynamics, p = linkage(tmp_path, **GENERAL)
@@ -132,7 +132,7 @@ def test_mujoco_moves_the_same(tmp_path, rng):
                                    dynamics.mass_matrix(q), atol=1e-9)
 
 
-def test_energy_is_kept_in_free_motion(tmp_path):
+def test_energy_is_conserved_in_free_motion(tmp_path):
     """10 s of Runge-Kutta steps from a pose from which the linkage swings gently."""
     dynamics, _ = linkage(tmp_path, link1={'mass': 2.4})
     x, h = np.array([-2.0, -0.6, 0.0, 0.0]), 0.005
@@ -158,7 +158,7 @@ def test_energy_is_kept_in_free_motion(tmp_path):
     assert potential > 0.1 and np.ptp(energies) < 1e-6 * max(np.abs(energies).max(), potential)
 
 
-def test_what_cannot_be_is_named():
+def test_errors_name_impossible_loops():
     model = rd.load_model(URDF)
     loops = yaml.safe_load(LOOPS.read_text())
     closed = rd.ClosedLoopDynamics(model, loops)
@@ -213,7 +213,7 @@ def test_loops_of_a_mujoco_model(tmp_path):
             rd.ClosedLoopDynamics(model, path)
 
 
-def test_hinges_and_welds_are_points_as_well(rng):
+def test_hinges_and_welds_agree_with_point_constraints(rng):
     """Shared axes change nothing about a plane linkage; a weld takes away its last freedom."""
     model = rd.load_model(URDF)
     loops = yaml.safe_load(LOOPS.read_text())
@@ -231,7 +231,7 @@ def test_hinges_and_welds_are_points_as_well(rng):
         rd.ClosedLoopDynamics(model, welded, start=[0.3, 1.6, -1.3, 1.3])
 
 
-def test_batches_are_single_states(rng):
+def test_batches_of_loops_equal_single_states(rng):
     closed = rd.ClosedLoopDynamics(rd.load_model(URDF), LOOPS)
     q = np.array([0.3, 1.6]) + 0.4 * rng.uniform(-1, 1, (200, 2))
     qd, qdd = rng.normal(size=(2, 200, 2))
@@ -301,7 +301,7 @@ def test_a_pose_does_not_depend_on_the_calls_before(tmp_path):
 @pytest.mark.parametrize(('q', 'match'), [
     ([np.nan, 1.6], 'joint1 nan.*finite'), ([0.3, np.inf], 'joint2 inf.*finite'),
     ([0.3, 1e9], 'less than 1000 rad')])
-def test_positions_that_no_joint_has_are_refused(q, match):
+def test_positions_outside_the_reach_of_the_loops_are_refused(q, match):
     closed = rd.ClosedLoopDynamics(rd.load_model(URDF), LOOPS)
     for call in (closed.positions, closed.gravity, lambda q: closed.mass_matrix([[0.3, 1.6], q])):
         with pytest.raises(rd.ValueRangeError, match=match):
@@ -309,7 +309,7 @@ def test_positions_that_no_joint_has_are_refused(q, match):
     np.testing.assert_array_equal(closed.reachable([[0.3, 1.6], q]), [True, False])
 
 
-def test_a_tree_and_loops_are_used_alike(rng):
+def test_trees_and_loops_share_one_interface(rng):
     """The same calls, whether loops are closed or not."""
     tree, loops = (rd.dynamics_of(rd.load_model(URDF), given) for given in (None, LOOPS))
     assert rd.dynamics_of(tree) is tree and rd.dynamics_of(loops) is loops

@@ -48,7 +48,7 @@ def test_help_and_version(capsys):
      "did you mean 'coulomb'?"),
     (('inertia', 'bx'), "did you mean 'box'?"),
 ])
-def test_a_misspelt_word_is_answered_with_the_one_that_was_meant(words, meant, capsys):
+def test_the_error_for_a_misspelt_word_suggests_the_nearest_one(words, meant, capsys):
     with pytest.raises(SystemExit, match='2'):
         main(words)
     assert meant in capsys.readouterr().err
@@ -153,7 +153,7 @@ def test_a_command_imports_only_what_it_needs():
     assert ran.stdout.splitlines()[-1] == '[]', ran.stderr
 
 
-def test_output_that_nobody_reads_any_more_ends_quietly(tmp_path):
+def test_a_closed_output_pipe_ends_the_command_quietly(tmp_path):
     path = tmp_path / 'planar.urdf'
     path.write_text(planar_2r())
     reading, writing = os.pipe()

@@ -154,7 +154,7 @@ def test_a_reference_is_followed_until_the_next_one_starts(mode, hold):
     assert bench.controller.player.playing is None
 
 
-def test_a_robot_that_leaves_the_path_is_not_followed_on():
+def test_a_reference_is_dropped_if_the_robot_leaves_the_path():
     bench = Bench(path_tolerance=[0.2])
     bench.state()
     bench.play(still())
@@ -166,7 +166,7 @@ def test_a_robot_that_leaves_the_path_is_not_followed_on():
     assert bench.largest_step() < 0.2 * 50  # it fades
 
 
-def test_a_goal_that_is_not_reached_in_time_is_said():
+def test_a_reference_is_dropped_if_its_end_is_not_reached_in_time():
     for away, reached in ((0.005, True), (0.05, False)):
         bench = Bench(goal_tolerance=[0.01], goal_time=0.3)
         bench.state()
@@ -198,7 +198,7 @@ def test_pieces_of_one_motion_continue_without_a_new_transition(rng):
     np.testing.assert_allclose(torques[0], torques[1], atol=1e-9)
 
 
-def test_a_closed_loop_that_is_opened_holds_and_then_goes_to_zero():
+def test_a_closed_loop_that_is_opened_holds_then_commands_zero():
     bench = Bench()
     for _ in range(10):
         bench.state()
@@ -228,7 +228,7 @@ def test_an_open_loop_that_is_closed_fades_into_the_first_state():
     np.testing.assert_allclose(bench.torques[-1][1], DYNAMICS.gravity(Q + [0.4, 0.0]), atol=1e-9)
 
 
-def test_an_open_loop_whose_clock_stands_does_not_repeat_a_torque_for_ever():
+def test_an_open_loop_whose_clock_stops_does_not_repeat_a_torque_for_ever():
     bench = Bench(mode='feedforward')
     bench.play(still(seconds=30.0))
     for _ in range(5):
@@ -304,7 +304,7 @@ def test_a_rate_limit_holds_across_stamps_that_alternate_or_restart():
     (Q + [0.0, 1e6], ZERO, 'implausible_position'),
     (Q + [0.0, -4.0], ZERO, 'implausible_position'),
     (Q + [0.8, 0.0], ZERO, 'implausible_jump'), (Q, [0.0, 40.0], 'implausible_velocity')])
-def test_a_state_that_cannot_be_is_refused_and_several_end_in_hold_and_zero(q, qd, kind):
+def test_an_implausible_state_is_refused_and_several_lead_to_hold_then_zero(q, qd, kind):
     bench = Bench(mode='gravity_compensation')
     for _ in range(5):
         bench.state()
@@ -325,7 +325,7 @@ def test_a_state_that_cannot_be_is_refused_and_several_end_in_hold_and_zero(q, q
     assert bench.controller.phase == 'gravity compensation'
 
 
-def test_what_persists_is_believed():
+def test_a_state_that_persists_is_accepted():
     bench = Bench(mode='gravity_compensation')
     bench.state()
     away = Q + [0.9, 0.0]
@@ -350,7 +350,7 @@ def test_a_repeated_stamp_is_ignored():
     assert bench.warned == ['frozen']
 
 
-def test_noise_of_sensors_and_lost_states_are_plausible(rng):
+def test_sensor_noise_and_lost_states_are_plausible(rng):
     bench = Bench(mode='gravity_compensation')
     for k in range(2000):
         bench.now += 0.001
@@ -388,7 +388,7 @@ def test_states_that_waited_in_a_queue_are_not_answered_as_fresh():
     assert bench.warned.count('stale') == (age > 0.1 + 1e-9).sum() > 800
 
 
-def test_after_a_stall_a_queue_that_is_worked_off_slowly_is_not_taken_for_a_clock_that_stood():
+def test_after_a_stall_a_slowly_processed_queue_is_not_mistaken_for_a_stopped_clock():
     bench = Bench(mode='gravity_compensation')
     assert arrive(bench, 7 + np.arange(0, 1, 0.001), np.arange(0, 1, 0.001)).all()
     # this process stood still for a second; then one state in 20 ms comes out of the queue
@@ -399,7 +399,7 @@ def test_after_a_stall_a_queue_that_is_worked_off_slowly_is_not_taken_for_a_cloc
     assert not late[:1000].any() and late[-500:].all()
 
 
-def test_an_end_of_commands_after_a_stall_has_stamps_of_the_present():
+def test_commands_that_end_after_a_stall_have_present_stamps():
     bench = Bench(mode='pd', kp=[0.0], kd=[0.0], damping=[0.0])
     for _ in range(5):
         bench.state()
@@ -409,7 +409,7 @@ def test_an_end_of_commands_after_a_stall_has_stamps_of_the_present():
     assert abs(answer.stamp * 1e-9 - bench.now) < 0.02
 
 
-def test_a_clock_of_stamps_that_stood_still_or_runs_slowly_makes_no_state_old():
+def test_states_are_not_stale_if_their_clock_stopped_or_runs_slowly():
     bench = Bench(mode='gravity_compensation')
     assert arrive(bench, np.arange(1, 2, 0.001), np.arange(0, 1, 0.001)).all()
     # a simulation is paused for 10 s, and goes on

@@ -144,7 +144,7 @@ def test_files_that_cannot_be_read(tmp_path):
                              '<mechanicalReduction>3</mechanicalReduction></actuator>'
                              '</transmission></robot>'),
 ])
-def test_what_dynamics_do_not_need_does_not_matter(variant):
+def test_elements_that_dynamics_do_not_need_are_ignored(variant):
     assert rd.load_model(variant).n == 2
 
 
@@ -156,7 +156,7 @@ def test_encodings_of_files(tmp_path):
         assert rd.load_model(path).name == 'Größe'
 
 
-def test_doubtful_descriptions_load_and_say_so():
+def test_doubtful_descriptions_load_with_a_finding():
     model = rd.load_model(robot(
         link('a', 1.0), link('b', 1.0), link('c', 1.0), link('d', 1.0), plain(axis=(0, 0, 2)),
         plain('k', parent='b', child='c', extra='<mimic joint="f"/>'),
@@ -218,14 +218,14 @@ PIECES = ['<', '>', '"', '/', 'robot', 'link', 'joint', 'mimic', 'nan', '1e999',
 @settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.integers(0, len(GOOD)), st.integers(0, 60), st.lists(st.sampled_from(PIECES),
                                                              max_size=4).map(''.join))
-def test_mutilated_descriptions_raise_nothing_else(at, length, piece):
+def test_damaged_descriptions_raise_only_package_errors(at, length, piece):
     try:
         rd.load_model(GOOD[:at] + piece + GOOD[at + length:])
     except rd.RobodynError as error:
         assert str(error)
 
 
-def test_sources_that_are_no_description():
+def test_sources_that_are_not_descriptions_are_refused():
     assert rd.load_model(GOOD.encode()).n == 2
     for source in (None, 3, 2.5, ['a'], {}, True, object(), b'', b'\xff', 'nothing.urdf'):
         with pytest.raises(rd.DescriptionError):

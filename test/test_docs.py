@@ -166,10 +166,10 @@ def test_the_page_of_the_verdict_has_every_threshold_with_its_default():
     assert {name: float(value) for name, value in stated.items()} == asdict(rd.Thresholds())
 
 
-def test_sources_can_be_found():
+def test_every_source_has_a_title_and_an_identifier():
     """Each line has a title, a year and a DOI, an ISBN or the page of the publisher.
 
-    The text of a DOI is that of its link; an ISBN has a right check digit.
+    The text of a DOI is that of its link; an ISBN has a valid check digit.
     """
     text = (ROOT / 'docs/explanation/sources.md').read_text(encoding='utf-8')
     lines = [line for line in text.splitlines() if line.startswith('| ') and
@@ -204,12 +204,12 @@ def test_the_readme_is_short():
     assert len(text.split()) <= 600
 
 
-def test_links_of_the_readme_lead_somewhere():
+def test_links_of_the_readme_exist():
     for target in re.findall(r'\]\(([^)#:]+)\)', (ROOT / 'README.md').read_text()):
         assert (ROOT / target).exists(), target
 
 
-def test_every_test_that_proves_a_promise_exists():
+def test_every_test_that_the_page_of_faults_names_exists():
     page = (ROOT / 'docs/reference/faults.md').read_text()
     named = re.findall(r'`([\w/]+\.py)::(test_\w+)`', page)
     assert len(named) > 50

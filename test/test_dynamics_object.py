@@ -64,7 +64,7 @@ def test_an_input_that_is_not_finite_gives_nan_or_an_error(robot, value, request
                 assert not finite.any(), (call.__name__, argument, joint)
 
 
-def test_links_and_points_are_nan_as_well(panda):
+def test_functions_of_links_and_points_also_give_nan(panda):
     q = np.zeros(8)
     q[0] = np.nan
     link = panda.model.description.links[3].name
@@ -75,7 +75,7 @@ def test_links_and_points_are_nan_as_well(panda):
 
 
 @pytest.mark.parametrize('values', [np.full(8, 1j), np.zeros(8, 'datetime64[s]'), ['0'] * 8])
-def test_what_is_no_real_number_is_refused(panda, values):
+def test_arguments_that_are_not_real_numbers_are_refused(panda, values):
     zero = np.zeros(8)
     for call, count in calls(panda):
         for argument in range(count):
@@ -102,7 +102,7 @@ def test_copies_and_pickles_compute_the_same(robot, request, rng):
 
 
 @pytest.mark.parametrize('robot', ['panda', 'palletiser'])
-def test_warm_up_names_what_it_does_not_know(robot, request):
+def test_warm_up_names_unknown_functions(robot, request):
     dynamics = request.getfixturevalue(robot)
     dynamics.warm_up('inverse_dynamics', 'forward_dynamics', 'terms', 'wrenches', 'gravity',
                      'mass_matrix', 'coriolis', 'coriolis_matrix', 'friction', 'energy')
@@ -110,7 +110,7 @@ def test_warm_up_names_what_it_does_not_know(robot, request):
         dynamics.warm_up('gravty')
 
 
-def test_nobody_asks_for_the_class_of_closed_loops():
+def test_no_module_tests_for_the_class_of_closed_loops():
     """What is common to robots with loops and without is `RobotDynamics`."""
     package = ROOT / 'robodyn_ros'
     files = [path for path in package.rglob('*.py') if path.parent.name != 'dynamics']

@@ -76,7 +76,7 @@ def test_batches_equal_single_states(rng):
         0, model.n)
 
 
-def test_anything_array_like_is_taken(rng):
+def test_array_likes_are_accepted(rng):
     model = rd.load_model(planar_2r())
     dynamics = rd.Dynamics(model)
     q = rng.normal(size=2)

@@ -51,7 +51,7 @@ def assert_kept(model, found, *, torque=None):
 
 @settings(max_examples=20, deadline=None)
 @given(st.integers(2, 9), st.floats(0.5, 40), st.integers(0, 10**6))
-def test_series_start_and_end_at_rest_and_derivatives_are_true(harmonics, period, seed):
+def test_series_start_and_end_at_rest_and_have_consistent_derivatives(harmonics, period, seed):
     rng = np.random.default_rng(seed)
     basis = Basis(period, harmonics, 64)
     x = rng.normal(size=(1 + basis.free, 3))
@@ -97,7 +97,7 @@ def test_yaml_round_trip_and_bad_files(tmp_path, planar):
 
 @pytest.mark.parametrize('name', ['condition', 'determinant'])
 @pytest.mark.parametrize('scaling', ['columns', 'none'])
-def test_criterion_gradient_is_the_finite_difference(lwr4, rng, name, scaling):
+def test_the_gradient_of_the_criterion_equals_finite_differences(lwr4, rng, name, scaling):
     linear = LinearModel(rd.Dynamics(lwr4), 'lumped',
                          friction=FrictionShape('coulomb', 0.1, lwr4.velocity_limit))
     basis = Basis(10.0, 4, 60)
@@ -111,7 +111,7 @@ def test_criterion_gradient_is_the_finite_difference(lwr4, rng, name, scaling):
         assert (high - low) / (2 * e) == pytest.approx((gradient * d).sum(), rel=1e-4, abs=1e-6)
 
 
-def test_constraint_gradients_are_finite_differences(lwr4, rng):
+def test_the_gradients_of_constraints_equal_finite_differences(lwr4, rng):
     limits = Limits(acceleration=[9.0] * 7, jerk=[90.0] * 7, height=0.2, distance=0.3,
                     inside=(((-1, -1, 0), (1, 1, 1.5)),), outside=(((0, 0, 0), (1, 1, 1)),),
                     self_collision=True, floor=0.0)
@@ -129,7 +129,7 @@ def test_constraint_gradients_are_finite_differences(lwr4, rng):
                                    rtol=2e-3, atol=1e-5)
 
 
-def test_capsules_hold_their_geometry(lwr4, rng):
+def test_capsules_enclose_their_geometry(lwr4, rng):
     found, left = capsules_of(lwr4)
     assert len(found) == 7 and not left
     one = next(capsule for capsule in found if capsule.link == 'link2')
@@ -198,7 +198,7 @@ def test_arms(name):
     assert found.facts['condition'] < (1000 if name == 'tiago' else 20)
 
 
-def test_what_was_optimised_is_what_identification_finds(planar):
+def test_identification_achieves_the_expected_accuracy_of_an_excitation(planar):
     """The excitation's log gives every parameter; the expected deviations are true."""
     from robodyn_ros.report.excitation_plot import expectation
 
@@ -218,7 +218,7 @@ def test_what_was_optimised_is_what_identification_finds(planar):
     np.testing.assert_allclose(np.std(estimates, axis=0), deviation, rtol=0.45)
 
 
-def test_limits_that_cannot_be_met_are_named(planar):
+def test_errors_name_limits_that_cannot_be_met(planar):
     for limits, name in ((Limits(height=3.0), 'height of tip'),
                          (Limits(distance=2.0), "distance of tip from the base's axis"),
                          (Limits(inside=(((5, 5, 5), (6, 6, 6)),)), 'inside the box')):

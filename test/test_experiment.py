@@ -46,7 +46,7 @@ def test_a_clock_that_jumps_is_a_fault_also_after_a_stall(monitor, stall, jump):
         monitor.check()
 
 
-def test_states_that_are_late_by_the_wall_clock_have_not_jumped(monitor):
+def test_states_that_are_late_by_the_wall_clock_are_no_clock_jump(monitor):
     time.sleep(1.1)
     see(monitor, 101.1)  # states stayed out
     time.sleep(1.1)
@@ -54,7 +54,7 @@ def test_states_that_are_late_by_the_wall_clock_have_not_jumped(monitor):
     monitor.check()
 
 
-def test_silence_is_not_reported_if_something_worse_is_wrong(monitor):
+def test_missing_states_are_not_reported_if_there_is_a_worse_fault(monitor):
     monitor.timeout = 0.01
     time.sleep(0.02)
     with pytest.raises(StatesMissingError, match='no new joint_states arrive'):
@@ -79,7 +79,7 @@ def test_unchanged_states_are_frozen(monitor):
         look(monitor, 1.0, lambda k: 0.0)
 
 
-def test_states_that_froze_while_nobody_looked_are_named_so(monitor):
+def test_states_that_froze_between_two_checks_are_reported_as_frozen(monitor):
     monitor.check_motion(monitor.check(), np.array([0.1, 0.2]))
     for k in range(20):
         see(monitor, 100.004 + 0.004 * k)
@@ -100,7 +100,7 @@ def test_a_joint_that_sticks_within_the_tolerance_may_go_on(monitor):
 @pytest.mark.parametrize('q, reference, why', [
     ((0.1, 0.2), (0.1, 0.4), 'joint2 is off its reference'),
     ((0.1, 9.0), (0.1, 9.0), 'joint2 is out of its range')])
-def test_a_robot_that_is_not_where_it_should_be_is_named(monitor, q, reference, why):
+def test_the_error_names_a_joint_that_is_off_its_reference(monitor, q, reference, why):
     see(monitor, 100.02, q)
     with pytest.raises(ExperimentError, match=why):
         monitor.check_motion(monitor.check(), np.array(reference))
@@ -141,7 +141,7 @@ def script(motion):
                        [('log', motion)], 50.0)
 
 
-def test_pieces_agree_with_the_whole_motion_until_they_stop(script):
+def test_pieces_equal_the_whole_motion_until_they_stop(script):
     whole = script.reference
     for start in np.linspace(-0.5, whole.duration, 40):
         piece, leaves = script.piece(start, start + 0.4)
@@ -288,7 +288,7 @@ def test_a_stop_in_the_middle_brakes_at_once_and_without_a_jump(arm, script, tmp
 # the recorder ---------------------------------------------------------------------------------
 
 
-def test_a_disk_that_is_too_slow_is_an_error_and_not_a_full_memory(tmp_path, monkeypatch):
+def test_a_slow_disk_raises_an_error_and_does_not_fill_the_memory(tmp_path, monkeypatch):
     monkeypatch.setattr(recorder_module, 'MOST_WAITING', 50)
     recorder = Recorder(tmp_path / 'bag', {JOINT_STATES: JOINT_STATE_TYPE})
     while not list(tmp_path.glob('bag/*.db3')):

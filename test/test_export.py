@@ -92,7 +92,7 @@ def test_a_wrong_parameter_fails_the_self_test(folders, tmp_path):
 @pytest.mark.skipif(platform.machine() != 'x86_64' or not shutil.which('objdump'),
                     reason='reads x86 instructions')
 @pytest.mark.parametrize('name', ['mimic and branches', 'friction with a width', 'own sine'])
-def test_no_branch_no_state_and_few_calls(name, folders, tmp_path):
+def test_the_code_has_no_branch_no_state_and_few_calls(name, folders, tmp_path):
     """The machine code has no conditional jump, no data that change, and calls only libm."""
     path = tmp_path / 'arm.o'
     subprocess.run([GCC, '-std=c99', '-O3', '-fno-math-errno', '-fno-pic', '-c',
@@ -132,7 +132,7 @@ def test_own_sine_and_cosine(name, folders, tmp_path):
     assert np.abs(cosine - np.cos(wide)).max() < SINCOS_ERROR[single]
 
 
-def test_not_a_number_stays_not_a_number(folders, tmp_path):
+def test_nan_inputs_give_nan(folders, tmp_path):
     compile_files(GCC, 'c99', folders('mimic and branches'), tmp_path / 'arm.so', '-O2', '-shared',
                   '-fPIC')
     library = Library(tmp_path / 'arm.so', CASES['mimic and branches'])
@@ -142,7 +142,7 @@ def test_not_a_number_stays_not_a_number(folders, tmp_path):
                                  np.zeros(n))).all()
 
 
-def test_closed_loops_are_followed(folders, tmp_path):
+def test_exported_closed_loops_follow_a_motion(folders, tmp_path):
     """From the pose of the last cycle to the next, as a controller at 1 kHz does."""
     compile_files(GCC, 'c99', folders('five bars'), tmp_path / 'arm.so', '-O1', '-shared', '-fPIC')
     library, dynamics = ctypes.CDLL(str(tmp_path / 'arm.so')), CASES['five bars'].dynamics()
@@ -285,7 +285,7 @@ def test_an_identified_robot_names_its_run(tmp_path, capsys):
     assert 'Written to' in capsys.readouterr().out
 
 
-def test_names_that_c_does_not_allow(tmp_path):
+def test_names_that_c_does_not_allow_are_replaced(tmp_path):
     odd = robot(link('base'), link('2-nd link', 1.0, (0.1, 0, 0)), link('2_nd link', 1.0),
                 joint('j "1"\\', 'revolute', 'base', '2-nd link'),
                 joint('ä */', 'revolute', '2-nd link', '2_nd link', (0.3, 0, 0)))

@@ -45,7 +45,7 @@ def test_stiff_joints_are_rigid_joints_at_the_expected_rate():
     np.testing.assert_allclose(np.array(wrong[:-1]) / wrong[1:], 10.0, rtol=0.05)
 
 
-def test_motor_motion_has_the_derivatives_that_it_says():
+def test_velocity_and_acceleration_of_motors_are_derivatives_of_their_position():
     flexible = rd.FlexibleDynamics(arm())
     h = 1e-4
     before, here, after = (flexible.inverse_dynamics(*states(0.7 + k * h)) for k in (-1, 0, 1))
@@ -54,7 +54,7 @@ def test_motor_motion_has_the_derivatives_that_it_says():
                                atol=1e-5)
 
 
-def test_forward_undoes_inverse():
+def test_forward_dynamics_invert_inverse_dynamics_of_elastic_joints():
     flexible = rd.FlexibleDynamics(arm(friction=0.4))
     q = states(1.1)
     need = flexible.inverse_dynamics(*q)
@@ -163,7 +163,7 @@ def test_an_excitation_stays_below_half_the_lowest_resonance():
         propose(soft, Limits(), Plan(harmonics=6, period=6 / resonance))
 
 
-def test_what_is_missing_is_named():
+def test_errors_name_missing_data():
     with pytest.raises(rd.RobodynError, match='stiffness'):
         rd.FlexibleDynamics(rd.load_model(planar_2r()))
     with pytest.raises(rd.RobodynError, match='rotor inertia of j1'):

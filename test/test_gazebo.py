@@ -83,7 +83,7 @@ def test_the_spawned_robot_at_zero_is_the_robot_at_its_start(text, rng):
     np.testing.assert_allclose(spawned.upper, model.upper - start)
 
 
-def test_friction_stays_and_what_gazebo_lacks_is_said():
+def test_friction_is_kept_and_what_gazebo_lacks_is_reported():
     truth = {'joints': {'j1': {'armature': 0.4, 'damping': 0.8, 'friction': 0.5}}}
     prepared = GazeboRobot.of(planar_2r(), truth=truth)
     assert len(prepared.left_out) == 1 and 'j1 (0.4)' in prepared.left_out[0]
@@ -97,7 +97,7 @@ def test_friction_stays_and_what_gazebo_lacks_is_said():
     assert root.find("joint[@name='panda_finger_joint2']/mimic") is None
 
 
-def test_a_controller_of_the_robot_in_gazebo_knows_no_rotors():
+def test_the_controller_of_a_robot_in_gazebo_has_no_rotors():
     motors = {'joints': {'j1': {'gear_ratio': 50, 'rotor_inertia': 1e-3, 'spin_axis': 'joint',
                                 'link_friction': {'coulomb': 2.0}}, 'j2': {'armature': 0.4}}}
     known = rd.load_model(planar_2r(), motors=motors)
@@ -140,7 +140,7 @@ def test_a_payload_becomes_part_of_its_link():
     np.testing.assert_allclose(spawned.gravity(q), told.gravity(q), atol=1e-12)
 
 
-def test_two_bodies_become_one(rng):
+def test_two_bodies_are_merged_into_one(rng):
     bodies = [Inertial(m, rng.normal(size=3), np.diag([1.0, 1.2, 1.3])) for m in (0.5, 2.0)]
     np.testing.assert_allclose(inertial_parameters(merged(*bodies)),
                                sum(map(inertial_parameters, bodies)), atol=1e-12)
@@ -179,14 +179,14 @@ def test_brakes_open_with_a_command_of_the_new_motion():
     np.testing.assert_array_equal(watchdog.torque(0.06, 0.1, brakes=True), [1.0])
 
 
-def test_without_gazebo_one_sentence_says_what_to_install(monkeypatch):
+def test_without_gazebo_the_error_says_what_to_install(monkeypatch):
     for name in ('13', '14', ''):
         monkeypatch.setitem(__import__('sys').modules, f'gz.transport{name}', None)
     with pytest.raises(GazeboError, match='python3-gz-transport13'):
         load_bindings()
 
 
-def test_a_delay_is_from_a_state_to_its_torque():
+def test_the_loop_delay_is_measured_from_a_state_to_its_torque():
     pytest.importorskip('rclpy', reason='the module is among the nodes')
     from robodyn_ros.nodes.loop_delay import LoopDelay
 

@@ -51,7 +51,7 @@ def test_curves_are_part_of_the_equations(arm, rng):
         dynamics.friction(qd)
 
 
-def test_curves_come_back_from_the_motor_file(arm):
+def test_curves_survive_writing_and_reading_a_motor_file(arm):
     again = rd.load_model(planar_2r(), motors=motors_of(arm))
     np.testing.assert_array_equal(again.friction_curve, arm.friction_curve)
     with pytest.raises(rd.DescriptionError, match='load'):
@@ -88,7 +88,7 @@ def test_terms_join_only_the_joints_that_have_them():
     assert np.linalg.norm(mine - want) < 0.005 * np.linalg.norm(want)
 
 
-def test_loops_refuse_friction_by_load():
+def test_robots_with_loops_refuse_friction_by_load():
     five_bar = rd.load_model(ROOT / 'urdf/five_bar.urdf.xacro')
     model = replace(five_bar, friction_curve=np.where(
         np.arange(7) == 6, 0.1, np.zeros((len(five_bar.body_joints), 7))))

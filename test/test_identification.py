@@ -37,7 +37,7 @@ def exact_log(model, rng, seconds=25, **options):
                   **options)
 
 
-def test_without_noise_the_true_parameters_come_back(true, rng):
+def test_without_noise_the_true_parameters_are_recovered(true, rng):
     log = exact_log(true, rng)
     result = rd.identify(true.with_standard_parameters(true.standard_parameters * 0.7), log,
                          decimation=0.0, friction='coulomb')
@@ -104,7 +104,7 @@ def test_validation_refuses_the_data_of_the_fit(true, motion):
     assert rd.validate(result, second).total < 0.01
 
 
-def test_models_2_and_3_with_two_torques(rng):
+def test_links_and_drives_are_identified_from_two_torques(rng):
     true = lwr4_with_drives()
     chi = true.standard_parameters.reshape(-1, 17).copy()
     chi[:, 14:17] = chi[:, 10:13] * 0.5
@@ -182,7 +182,7 @@ def test_known_extra_torque_and_one_joint_of_torques(rng):
     assert 'not excited at all' in ' '.join(one.notes)
 
 
-def test_friction_is_chosen_by_data_left_out(true, motion, rng):
+def test_friction_is_chosen_by_the_error_on_data_left_out(true, motion, rng):
     t, q, qd, qdd = motion
     tau = rd.Dynamics(true).inverse_dynamics(q, qd, qdd)
     fast = np.quantile(np.abs(qd), 0.95, axis=0)
@@ -214,7 +214,7 @@ def test_huber_withstands_outliers(true, motion, rng):
     assert wrong['huber'] < 0.1 * wrong['weighted']
 
 
-def test_instrumental_variables_tell_of_noise_in_the_motion(true, motion):
+def test_instrumental_variables_reveal_noise_in_the_motion(true, motion):
     t, q, qd, qdd = motion
     tau = rd.Dynamics(true).inverse_dynamics(q, qd, qdd)
     rng = np.random.default_rng(0)
@@ -265,7 +265,7 @@ def test_significance_is_backward_elimination():
     assert significant(np.array([10.0, 5.0]), np.eye(2), relative=0.1) == (0,)
 
 
-def test_pseudo_inertia_is_what_a_body_has(rng):
+def test_the_pseudo_inertia_is_that_of_a_body(rng):
     points, masses = rng.normal(size=(30, 3)), rng.uniform(0.1, 1, 30)
     p = sum(m * np.outer([*x, 1], [*x, 1]) for x, m in zip(points, masses, strict=True))
     rigid = rigid_of(p)

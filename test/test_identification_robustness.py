@@ -168,7 +168,7 @@ def test_a_payload_of_known_mass_gives_the_drive_gains(true):
         rd.identify_drive_gains(true, logs, 0.0, 'tip')
 
 
-def test_drive_gains_that_the_logs_do_not_tell_are_refused(true):
+def test_drive_gains_that_the_logs_do_not_determine_are_refused(true):
     """A payload that is as light as the noise fixes no gain."""
     loaded = true.with_payload('tip', 0.02, np.zeros(3), np.eye(3) * 1e-6)
     rng = np.random.default_rng(10)
@@ -181,7 +181,7 @@ def test_drive_gains_that_the_logs_do_not_tell_are_refused(true):
         rd.identify_drive_gains(true, logs, 0.02, 'tip')
 
 
-def test_parameters_of_loops_are_counted_in_the_assembly_of_the_start():
+def test_base_parameters_of_loops_belong_to_the_assembly_mode_of_the_start():
     """With limits that reach beyond singularities the count stays that of the real robot."""
     folder = LWR4.parent
     loops = folder.parent / 'config/robots/five_bar_loops.yaml'
@@ -208,7 +208,7 @@ def test_parameters_of_loops_are_counted_in_the_assembly_of_the_start():
     assert counts[0] == counts[1]
 
 
-def test_results_that_are_no_robot_like_the_described_one_are_not_applicable(true, motion, rng):
+def test_results_far_from_the_description_are_not_applicable(true, motion, rng):
     """Torques in other units fit well, but the robot would be twenty times as heavy."""
     t, q, _, _ = motion
     nominal = lwr4_with_drives(np.random.default_rng(1), 0.2)

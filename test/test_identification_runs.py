@@ -82,7 +82,7 @@ def test_the_phases_come_in_their_order(run):
     assert [phase for phase in phases if phase in expected] == expected
 
 
-def test_feedback_tells_the_condition_of_what_is_recorded(run):
+def test_feedback_has_the_condition_number_of_the_recording(run):
     conditions = [entry.condition for entry in run.feedback if entry.phase == 'excite']
     assert 0 < conditions[-1] < 1e3
 
@@ -99,7 +99,7 @@ def test_the_torque_of_another_motion_is_explained(run):
     assert max(run.result.validation_error_filtered) < 0.02
 
 
-def test_the_written_model_has_the_true_torques(run):
+def test_the_written_model_predicts_the_true_torques(run):
     model = rd.load_model(run.folder / 'identified.urdf', motors=run.folder / 'motors.yaml')
     true = Simulation(UR10, truth=TRUTH).true_model
     _, motion = Excitation.from_yaml(run.folder / 'validation_excitation.yaml').samples(200.0)
@@ -108,11 +108,11 @@ def test_the_written_model_has_the_true_torques(run):
     assert max(wrong) < 0.02, wrong
 
 
-def test_the_written_model_is_one_of_real_bodies(run):
+def test_the_written_model_is_physically_consistent(run):
     assert run.result.physically_consistent
 
 
-def test_intervals_hold_the_true_parameters(run):
+def test_intervals_contain_the_true_parameters(run):
     linear = LinearModel(rd.Dynamics(Simulation(UR10, truth=TRUTH).true_model), 'lumped')
     base = base_parameters(linear)
     values = dict(zip(base.names, base.matrix @ linear.nominal(), strict=True))
@@ -217,13 +217,13 @@ def free(driven, true_arm):
     return driven(true_arm, 100.0, name='free')
 
 
-def test_motor_torques_tell_the_drives_from_the_links(free):
+def test_motor_torques_separate_the_drives_from_the_links(free):
     assert free['Ia:joint1'] == pytest.approx(0.5, abs=0.05)
     assert free['Fvm:joint2'] == pytest.approx(0.3, abs=0.05)
     assert free['Fvl:joint2'] == pytest.approx(0.6, abs=0.1)
 
 
-def test_an_unknown_payload_is_found_beside_a_run_without_it(free, driven, true_arm):
+def test_an_unknown_payload_is_identified_with_a_run_without_it(free, driven, true_arm):
     loaded = driven(true_arm.with_payload('link2', 2.0, (0.3, 0.0, 0.0)), 200.0, name='loaded',
                     logs=['free'], payload_link='link2')
     assert any('payload' in name for name in loaded)

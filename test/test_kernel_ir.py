@@ -42,7 +42,7 @@ def as_opaque(typed):
 
 
 @pytest.mark.parametrize('name', TEXTS)
-def test_typed_pointers_point_to_what_is_meant(name):
+def test_typed_pointers_are_used_as_the_type_they_were_defined_with(name):
     """Each load, store, address and cast uses a pointer as the type it was defined with."""
     typed = TEXTS[name](TYPED)
     assert not re.search(r'\bptr\b', typed)
@@ -86,7 +86,7 @@ def test_typed_pointers_point_to_what_is_meant(name):
 
 
 @pytest.mark.parametrize('name', TEXTS)
-def test_only_pointers_differ(name):
+def test_typed_and_opaque_texts_differ_only_in_pointers(name):
     """Without casts, and with `ptr` for every pointer, the typed text is the other one."""
     def plain(lines):
         """Without casts, values numbered in order."""

@@ -47,7 +47,7 @@ EVERYTHING = kernel(everything, 2, 2, shape=(15,))
 
 @settings(max_examples=200, deadline=None)
 @given(st.lists(finite, min_size=4, max_size=4))
-def test_kernels_compute_what_the_function_says(values):
+def test_kernels_equal_the_traced_function(values):
     a, b = np.array(values[:2]), np.array(values[2:])
     expected = everything(a, b)
     np.testing.assert_allclose(EVERYTHING.single(a, b), expected, rtol=1e-13, atol=1e-13)
@@ -55,7 +55,7 @@ def test_kernels_compute_what_the_function_says(values):
     np.testing.assert_allclose(batch, np.tile(expected, (5, 1)), rtol=1e-13, atol=1e-13)
 
 
-def test_sine_and_cosine_to_the_last_places(rng):
+def test_sine_and_cosine_are_accurate_to_the_last_digits(rng):
     both = kernel(lambda a: np.array([np.sin(a[0]), np.cos(a[0])]), 1, shape=(2,), key='sincos')
     for scale in (1e-9, 0.1, 1.0, 4.0, 100.0, 1e4, 9.9e5, 1e7, 1e15):
         x = rng.uniform(-scale, scale, (4000, 1))
@@ -80,7 +80,7 @@ def test_signs():
     assert np.isnan(both.single(np.array([np.nan]))[0])
 
 
-def test_equal_expressions_are_one_and_zeros_vanish():
+def test_equal_expressions_are_shared_and_zeros_eliminated():
     graph, outputs = trace(lambda a: np.array([a[0] * a[1] + a[1] * a[0], a[0] * 0.0 + 1.0,
                                                (a[0] - a[1]) * -1.0]), [2])
     kinds = [graph.nodes[i][0] for i in graph.reachable(outputs)]
@@ -90,7 +90,7 @@ def test_equal_expressions_are_one_and_zeros_vanish():
     assert (x - x).value == 0.0 and (-minus).number == x.number == (x * 1.0).number
 
 
-def test_what_is_not_a_plain_vector_goes_the_ordinary_way(monkeypatch):
+def test_inputs_other_than_plain_vectors_take_the_ordinary_call(monkeypatch):
     monkeypatch.delenv('ROBODYN_FAST_CALL', raising=False)
     seen = []
 
@@ -120,7 +120,7 @@ def test_what_is_not_a_plain_vector_goes_the_ordinary_way(monkeypatch):
     assert results[-1] == [100_000.0]
 
 
-def test_both_ways_give_the_same(way, rng):
+def test_fast_and_ordinary_calls_give_the_same(way, rng):
     both = kernel(everything, 2, 2, shape=(15,))
     assert (type(both.single).__name__ == 'builtin_function_or_method') == (way == 'fast')
     for _ in range(20):
@@ -141,7 +141,7 @@ def test_both_ways_give_the_same(way, rng):
     ('FLAGS', 24, 'arrays store their flags'), ('TUPLE_ITEMS', 16, 'tuples'),
     ('BYTES_CONTENT', 16, 'bytes'), ('ARRAY_SIZE', 4096, 'smaller'),
     ('PYARRAY_NEW', 10_000, 'missing')])
-def test_another_layout_of_objects_is_noticed(monkeypatch, name, value, problem):
+def test_an_unexpected_object_layout_is_detected(monkeypatch, name, value, problem):
     """Each assumption is made wrong in turn: none is used, and kernels still compute."""
     if object_layout.problem():
         pytest.skip(object_layout.problem())
@@ -167,7 +167,7 @@ def missing():
 
 
 @pytest.mark.parametrize('value', [np.nan, np.inf, -np.inf])
-def test_what_is_not_finite_spoils_its_sample_and_no_other(value, way):
+def test_a_nonfinite_input_affects_only_its_own_sample(value, way):
     """Also where the result does not depend on it, or an angle is not finite."""
     def function(a, b):
         return np.array([np.sin(a[0]), np.cos(a[0]) * b[0], b[0] * 2.0, 1.0, 0.0, b[2]])
@@ -193,7 +193,7 @@ def test_what_is_not_finite_spoils_its_sample_and_no_other(value, way):
     np.array([1 + 2j, 0.0]), [1j, 2j], np.array(['2020-01-01', '2020-01-02'], 'datetime64[D]'),
     np.array([1, 2], 'timedelta64[s]'), ['1', '2'], np.array([b'1', b'2']), [None, 1.0],
     np.array([1j, 2.0], object), [[1.0], [2.0, 3.0]], {'a': 1.0}])
-def test_what_is_not_real_numbers_is_refused(values, way):
+def test_inputs_that_are_not_real_numbers_are_refused(values, way):
     with pytest.raises(rd.ShapeError, match='a has values that are not real numbers'):
         kernel(everything, 2, 2, shape=(15,)).single(values, np.zeros(2))
 

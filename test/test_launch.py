@@ -104,7 +104,7 @@ def test_arguments_reach_the_node(world, tmp_path):
     ('gravity:=down', "gravity is 'down'; valid: a number, or a list of such: [a number, ...]"),
     ('xacro_args:=arm', "unknown argument in xacro_args 'arm'; valid: name:=value"),
 ])
-def test_what_is_wrong_is_one_sentence(argument, sentence):
+def test_errors_are_one_sentence(argument, sentence):
     need_ros2()
     with Ros2('launch', 'robodyn_ros', 'dynamics.launch.py', f'urdf:={ARM}', argument) as process:
         assert process.wait() == 1
@@ -113,7 +113,7 @@ def test_what_is_wrong_is_one_sentence(argument, sentence):
 
 
 @pytest.mark.nodes
-def test_two_robots_in_namespaces_do_not_hear_each_other(world):
+def test_two_robots_in_namespaces_do_not_receive_each_others_messages(world):
     options = ('-p', 'rate:=50.0', '-p', 'lock_step:=true')
     with NodeProcess('simulator', '--ros-args', *options, '-r', '__ns:=/left'), \
             NodeProcess('simulator', '--ros-args', *options, '-r', '__ns:=/right', '-p',
@@ -174,7 +174,7 @@ def test_one_launch_file_and_calibrate_identify_the_robot(world, tmp_path, where
 
 
 @pytest.mark.nodes
-def test_lock_step_begins_without_a_step(world):
+def test_lock_step_begins_without_calling_step(world):
     """The controller starts after the simulator has published its first state, or before."""
     world.describe(UR10)
     with NodeProcess('simulator', '--ros-args', '-p', 'lock_step:=true'):

@@ -8,7 +8,7 @@ import robodyn_ros as rd
 from robodyn_ros.experiment.live_fit import LiveFit
 
 
-def test_a_recording_tells_while_it_is_recorded(tmp_path):
+def test_a_recording_can_be_fitted_while_it_is_recorded(tmp_path):
     """Live, of a robot whose loops do not close where all joints are at zero."""
     dynamics, _ = linkage(tmp_path, link3={'length': 0.5})
     with pytest.raises(rd.ValueRangeError, match=r'leaves 0\.\d+ m between link3 and link4'):

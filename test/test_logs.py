@@ -123,7 +123,7 @@ def test_csv_without_header_by_column_numbers(arm, motion, tmp_path):
         rd.read_log(path, arm, columns | {'torque': '6-9'})
 
 
-def test_currents_are_read_and_said_to_be_currents(arm, motion, tmp_path):
+def test_currents_are_read_and_reported_as_currents(arm, motion, tmp_path):
     t, q, _, _, tau = motion
     np.savez(tmp_path / 'log.npz', t=t, q=q, current=tau)
     log = rd.read_log(tmp_path / 'log.npz', arm)
@@ -204,7 +204,7 @@ BAD_FILES = {
 
 
 @pytest.mark.parametrize('name', BAD_FILES)
-def test_bad_files_are_named(arm, tmp_path, name):
+def test_errors_name_bad_files(arm, tmp_path, name):
     content, what = BAD_FILES[name]
     if content is not None:
         (tmp_path / name).write_bytes(content)
@@ -213,12 +213,12 @@ def test_bad_files_are_named(arm, tmp_path, name):
     assert name in str(caught.value)
 
 
-def test_a_path_that_no_file_can_have_does_not_exist(arm):
+def test_an_impossible_path_is_reported_as_missing(arm):
     with pytest.raises(rd.LogError, match='does not exist'):
         rd.read_log('x' * 100_000, arm)
 
 
-def test_bad_formats_are_named(arm, tmp_path):
+def test_errors_name_bad_formats(arm, tmp_path):
     np.savez(tmp_path / 'log.npz', q=np.zeros((60, 2)), tau=np.zeros((60, 2)))
     path = tmp_path / 'log.npz'
     with pytest.raises(rd.LogError, match='no time'):

@@ -52,7 +52,7 @@ def test_kr300_trained_on_a_and_b_held_out_c():
 
 
 @pytest.mark.parametrize('name', ['tx40', 'ur10', 'kr300'])
-def test_physically_consistent_and_nearly_as_good(name):
+def test_consistent_parameters_predict_nearly_as_well(name):
     result, held_out = fit(name)
     free = rd.validate(result, held_out)
     physical = rd.validate(result, held_out, consistent=True)
@@ -63,7 +63,7 @@ def test_physically_consistent_and_nearly_as_good(name):
 
 
 @pytest.mark.parametrize('name', ['tx40', 'ur10'])
-def test_the_written_urdf_is_read_by_others(name, tmp_path, rng):
+def test_the_written_urdf_can_be_read_by_other_libraries(name, tmp_path, rng):
     import mujoco
     import pinocchio as pin
 
@@ -117,7 +117,7 @@ def test_infeasible_parameters_are_not_written():
         rd.write_urdf(dh.model, '/dev/null')
 
 
-def test_kinova_is_said_to_excite_badly():
+def test_the_kinova_log_is_reported_as_badly_excited():
     model, log = kinova()
     first, last = log.split(2 / 3)
     result = rd.identify(model, first)
@@ -126,7 +126,7 @@ def test_kinova_is_said_to_excite_badly():
     assert rd.validate(result, last).verdict == 'bad'
 
 
-def test_tiago_is_said_to_excite_badly():
+def test_the_tiago_log_is_reported_as_badly_excited():
     model, log = tiago()
     result = rd.identify(model, log.part(0, 2 / 3))
     relative = result.uncertainty_.deviation / np.abs(result.estimate_.values)

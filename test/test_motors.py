@@ -109,7 +109,7 @@ def test_yaml_overrides_and_the_report_says_so(tmp_path):
     ('gear_matrix: {joints: [j1, j2], matrix: [[1, 1], [1, 1]]}', 'singular'),
     ('gear_matrix: {joints: [j1, j9], matrix: [[1, 0], [0, 1]]}', 'j9'),
 ])
-def test_bad_motor_data_names_the_culprit(content, culprit, tmp_path):
+def test_errors_about_motor_data_name_the_culprit(content, culprit, tmp_path):
     motors = tmp_path / 'motors.yaml'
     motors.write_text(content)
     with pytest.raises(rd.RobodynError, match=culprit):
@@ -121,7 +121,7 @@ def test_missing_motor_file():
         rd.load_model(arm(), motors='/nonexistent/motors.yaml')
 
 
-def test_coupling_transmissions_are_reported_not_guessed():
+def test_coupling_transmissions_are_reported_and_not_guessed():
     model = rd.load_model(arm('<transmission name="d"><joint name="j1"/><joint name="j2"/>'
                               '<mechanicalReduction>3</mechanicalReduction></transmission>'))
     assert not model.armature.any() and (model.gear_ratio == 1).all()

@@ -90,7 +90,7 @@ def answer(world, messages, names, q, qd, **options):
     raise AssertionError('no answer')
 
 
-def test_topics_equal_pinocchio(shared, panda, version, rng):
+def test_topics_agree_with_pinocchio(shared, panda, version, rng):
     world = shared
     oracle = Oracle(panda, TEXT)
     topics = {name: world.collect(JointState, f'/dynamics/{name}')
@@ -134,7 +134,7 @@ def test_fields_may_be_empty(shared, panda):
     assert not coriolis
 
 
-def test_bad_states_are_counted_and_answered_by_nothing(shared, node, panda):
+def test_bad_states_are_counted_and_not_answered(shared, node, panda):
     world, count = shared, Counts(shared)
     terms = world.collect(DynamicsTerms, '/dynamics/terms')
     names, zeros = list(panda.joint_names), [0.0] * panda.n
@@ -177,7 +177,7 @@ BAD_DESCRIPTIONS = {
 }
 
 
-def test_description_swaps_and_bad_ones_are_refused(shared, node, panda, version):
+def test_a_description_is_replaced_and_a_bad_one_refused(shared, node, panda, version):
     world, count = shared, Counts(shared)
     terms = world.collect(DynamicsTerms, '/dynamics/terms')
     zeros = [0.0] * panda.n
@@ -198,7 +198,7 @@ def test_description_swaps_and_bad_ones_are_refused(shared, node, panda, version
     np.testing.assert_allclose(message.mass_matrix, expected.ravel(), rtol=1e-12)
 
 
-def test_bad_description_before_any(world):
+def test_a_bad_first_description_is_refused(world):
     with NodeProcess('dynamics'):
         world.describe(BAD_DESCRIPTIONS['no inertial'])
         world.wait(lambda: world.count('dynamics', 'models_refused') == 1, 'refusal')
@@ -336,7 +336,7 @@ def test_every_broken_description_is_refused_and_the_old_model_kept(shared, pand
     assert world.count('dynamics', 'model_version') == version
 
 
-def test_what_is_doubtful_is_said_once_and_in_diagnostics(shared):
+def test_issues_are_logged_once_and_repeated_in_diagnostics(shared):
     world = shared
     lines = world.logged()
     world.describe(planar_2r(i2=3000.0).replace('ixx="0.01"', 'ixx="3000"'))

@@ -105,7 +105,7 @@ def test_nodes_say_what_they_wait_for(nodes):
                      in nodes.feedforward.log(), 'what feedforward waits for', 5.0)
 
 
-def test_ordinary_subscriptions_serve_where_fast_ones_are_switched_off(nodes):
+def test_ordinary_subscriptions_are_used_if_fast_ones_are_switched_off(nodes):
     nodes.terms.clear()
     def heard():
         nodes.world.state(('j2', 'j1'), Q[::-1], (0.0, 0.0))
@@ -117,7 +117,7 @@ def test_ordinary_subscriptions_serve_where_fast_ones_are_switched_off(nodes):
 
 
 @pytest.mark.parametrize('node', ['feedforward', 'dynamics'])
-def test_a_transition_that_does_not_exist_ends_no_node(nodes, node):
+def test_an_invalid_transition_ends_no_node(nodes, node):
     for transition in (Transition.TRANSITION_CLEANUP, Transition.TRANSITION_CONFIGURE,
                        Transition.TRANSITION_CREATE, 200):
         assert not nodes.world.transition(node, transition)
@@ -128,7 +128,7 @@ def test_a_transition_that_does_not_exist_ends_no_node(nodes, node):
     'a: 2020-13-45', 'a: ' + '9' * 5000, '[' * 20000, '{a: ' * 3000, ALIASES,
     'joints: {j1: {armature: .nan}}', 'joints: {j1: {armature: 2020-01-01}}'],
     ids=['date', 'long number', 'deep list', 'deep mapping', 'aliases', 'nan', 'type'])
-def test_hostile_motor_data_are_refused_and_everything_goes_on(nodes, motors):
+def test_hostile_motor_data_are_refused_and_states_are_answered_meanwhile(nodes, motors):
     before = nodes.torque()
     for node in ('feedforward', 'dynamics'):
         answer = nodes.world.call(SetModel, f'{node}/set_model', SetModel.Request(
@@ -178,7 +178,7 @@ def test_a_rollback_restores_the_parameters_of_its_model(nodes):
     np.testing.assert_allclose(nodes.torque(), before, atol=1e-9)
 
 
-def test_payloads_that_cannot_be_are_answered(nodes):
+def test_impossible_payloads_are_refused(nodes):
     before = nodes.torque()
     for bad in (payload('upper', -1.0), payload('upper', 1e9), payload('knee', 1.0),
                 payload('upper', float('inf')), payload('upper', 1.0, (float('nan'), 0.0, 0.0))):
@@ -187,7 +187,7 @@ def test_payloads_that_cannot_be_are_answered(nodes):
     np.testing.assert_allclose(nodes.torque(), before, atol=1e-9)
 
 
-def test_commands_that_nothing_hears_are_warned_of(nodes):
+def test_a_node_warns_if_nothing_subscribes_to_its_commands(nodes):
     """The test's own subscription is the only one; another robot's node has none."""
     with NodeProcess('feedforward', '--ros-args', '-r', '__node:=unheard', *USUAL,
                      '-p', 'watchdog:=true', '-p', 'realtime_priority:=10',
@@ -237,7 +237,7 @@ def a_watchdog_that_stands_still_is_replaced(world, process):
     world.wait(lambda: len(watchdog()) == 1 and watchdog() != before, 'another watchdog', 20.0)
 
 
-def test_another_commander_is_named(nodes):
+def test_a_warning_names_another_commander(nodes):
     nodes.world.publish(JointState, 'feedforward/torque', JointState())
     nodes.world.wait(lambda: '/feedforward/torque has other publishers: /test '
                      in nodes.feedforward.log(), 'the warning', 10.0)
@@ -281,7 +281,7 @@ def test_of_many_descriptions_only_the_newest_is_read(nodes):
     ('wrong_time', 'zero_after:=0.01', 'at least state_timeout'),
     ('wrong_mode', 'mode:=magic', 'unknown mode'),
     ('wrong_gravity', 'gravity:=[0.0, 0.0, .nan]', 'gravity is nan')])
-def test_values_that_the_launch_gives_are_checked(nodes, name, bad, why):
+def test_parameter_values_given_at_launch_are_checked(nodes, name, bad, why):
     with NodeProcess('feedforward', '--ros-args', '-r', f'__node:={name}', '-p', bad) as process:
         nodes.world.wait(lambda: 'the node is not configured' in process.log(), 'the refusal')
         assert why in process.log()
@@ -335,7 +335,7 @@ def test_of_many_long_references_only_the_newest_is_read(nodes):
     nodes.world.wait(lambda: nodes.world.count('feedforward', 'references') > taken, 'the newest')
 
 
-def test_references_go_on_being_refused_and_played(nodes):
+def test_references_are_still_refused_and_played(nodes):
     """What came before has left nothing behind."""
     filled = nodes.world.collect(JointTrajectory, 'feedforward/trajectory_with_effort')
     nodes.torque()

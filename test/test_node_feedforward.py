@@ -83,7 +83,7 @@ def test_trajectory_is_played(world, model):
 
 
 @pytest.mark.real_time
-def test_one_point_is_held_if_at_rest_no_longer(world, model):
+def test_a_single_point_is_commanded_until_the_setpoint_timeout(world, model):
     torques = world.collect(JointState, '/feedforward/torque')
     q, zero = np.full(model.n, 0.3), np.zeros(model.n)
     assert world.set_parameter('feedforward', 'setpoint_timeout', 0.3).successful

@@ -219,7 +219,7 @@ def test_a_server_that_is_killed_and_comes_back(world, gazebo):
         assert process.exit_code is None and int(world.count('simulator', 'gazebo_lost')) >= 1
 
 
-def test_others_pause_and_reset_the_world(world, gazebo):
+def test_the_world_may_be_paused_and_reset_from_outside(world, gazebo):
     with bridge(world, 'rate:=200.0') as process:
         states = world.collect(JointState, 'joint_states')
         world.wait(lambda: len(states) > 20, 'states')
@@ -241,7 +241,7 @@ def test_others_pause_and_reset_the_world(world, gazebo):
             other.close()
 
 
-def test_the_process_that_writes_is_replaced(world, gazebo):
+def test_the_process_that_sends_forces_is_replaced(world, gazebo):
     with bridge(world, 'rate:=200.0') as process:
         states = world.collect(JointState, 'joint_states')
         world.wait(lambda: len(states) > 20, 'states')

@@ -67,7 +67,7 @@ def test_the_interface_names_what_the_core_knows():
 @pytest.mark.parametrize('phase, goal', [
     ('search', {'search_time': 60.0}), ('approach', {'excitation': EXCITATION}),
     ('record', {'source': 1, 'duration': 600.0})])
-def test_a_goal_is_cancelled_in_its_phase(planar, phase, goal):
+def test_a_goal_can_be_cancelled_in_every_phase(planar, phase, goal):
     client = Client(planar.world, name=f'cancel_{phase}', **goal)
     client.until(phase)
     client.cancel()
@@ -105,7 +105,7 @@ def test_a_new_goal_pre_empts_the_old(planar):
     planar.at_rest()
 
 
-def test_of_two_goals_at_once_the_second_has_its_turn(planar, cut):
+def test_of_two_simultaneous_goals_the_second_pre_empts_the_first(planar, cut):
     goal = {'source': 2, 'logs': ['cut'], 'friction': 'coulomb'}
     clients = [Client(planar.world, name=name, **goal) for name in 'xy']
     results = [client.result() for client in clients]
@@ -132,7 +132,7 @@ def test_a_full_disk_stops_the_robot_and_keeps_what_is_written(planar):
 @pytest.mark.parametrize('harm, why', [
     ('frozen', 'frozen'), ('silent', 'no new joint_states'), ('jump', 'jumped by 1000'),
     ('back', 'jumped')])
-def test_states_that_cannot_be_trusted_stop_the_robot(planar, harm, why):
+def test_untrustworthy_states_stop_the_robot(planar, harm, why):
     client = planar.excite(harm)
     client.until('excite', 0.2)
     planar.relay.harm = harm
@@ -162,7 +162,7 @@ def test_parameters_of_the_monitor_act_at_once(planar):
     assert time.monotonic() - began < 4.0, result.reasons  # and not after the 5 s of the start
 
 
-def test_killed_in_the_middle_and_started_again(planar):
+def test_a_server_that_is_killed_during_a_motion_can_be_started_again(planar):
     """The arm brakes on its own, and the bag of the dead server can be used."""
     client = planar.excite('killed')
     client.until('excite', 0.8)
@@ -212,7 +212,7 @@ def test_without_its_server_the_arm_brakes_within_half_a_second(at_real_pace, en
 
 
 @pytest.mark.real_time
-def test_a_server_that_stood_still_does_not_go_on(at_real_pace):
+def test_a_suspended_server_does_not_resume_the_motion(at_real_pace):
     planar = at_real_pace
     client = excited(planar, 'stopped')
     os.kill(planar.server.pid, signal.SIGSTOP)
@@ -288,7 +288,7 @@ def test_two_interrupts_end_the_command_although_the_server_does_not_answer(plan
     ({'source': 1, 'duration': 0.0}, 'duration'),
     ({'source': 1, 'duration': 1.0, 'kind': 'magic'}, 'magic'),
     ({'excitation': '../' + EXCITATION}, 'not a valid name')])
-def test_goals_that_make_no_sense_are_answered_with_why(planar, goal, why):
+def test_invalid_goals_are_refused_with_the_reason(planar, goal, why):
     (planar.root.parent / 'secret.npz').write_text('')
     if not (planar.root / 'link').exists():
         (planar.root / 'link').symlink_to(planar.root.parent)
@@ -333,7 +333,7 @@ def test_a_good_model_is_given_to_all_nodes(planar, dynamics, whole):
 
 
 @pytest.mark.parametrize('frozen', ['dynamics', 'feedforward'])
-def test_a_node_that_does_not_answer_leaves_all_with_their_model(planar, dynamics, whole, frozen):
+def test_if_a_node_does_not_answer_all_nodes_keep_their_model(planar, dynamics, whole, frozen):
     assert planar.world.set_parameter('identification', 'apply_timeout', 6.0).successful
     before = versions(planar)
     pid = {'dynamics': dynamics, 'feedforward': planar.loop.controller}[frozen].pid
@@ -373,7 +373,7 @@ def resident(pid):
         return int(file.read().split()[1]) * resource.getpagesize()
 
 
-def test_an_idle_server_does_not_grow(planar):
+def test_the_memory_of_an_idle_server_does_not_grow(planar):
     """20,000 states while nothing is recorded; each used to be kept."""
     from sensor_msgs.msg import JointState
 

@@ -38,7 +38,7 @@ def started(world, text):
 
 
 @pytest.mark.real_time
-def test_real_time_without_commands_it_falls(world):
+def test_in_real_time_the_robot_falls_without_commands(world):
     with simulator('rate:=200.0') as process:
         started(world, PLANAR)
         states = world.collect(JointState, 'joint_states')
@@ -79,7 +79,7 @@ def test_lock_step_repeats_and_equals_the_engine(world):
         world.wait(lambda: len(states) == before + 1, 'one step more')
 
 
-def test_a_pause_holds_the_world_and_a_step_moves_it(world):
+def test_a_pause_holds_the_world_and_a_step_advances_it(world):
     def command(*torque):
         world.publish(Float64MultiArray, 'simulator/commands', Float64MultiArray(data=torque))
         world.spin(0.5)
@@ -105,7 +105,7 @@ def test_a_pause_holds_the_world_and_a_step_moves_it(world):
 
 
 @pytest.mark.real_time
-def test_closed_loop_holds_and_a_dead_controller_means_zero(world):
+def test_a_closed_loop_holds_the_robot_and_a_dead_controller_means_zero_torque(world):
     model = rd.load_model(PLANAR)
     dynamics = rd.Dynamics(model)
     target = np.array([0.4, -0.7])
@@ -147,7 +147,7 @@ def test_a_command_does_not_age_while_the_world_is_on_hold(world):
 
 
 @pytest.mark.real_time
-def test_on_its_brakes_an_arm_waits_for_torques_of_the_new_motion(world):
+def test_brakes_hold_an_arm_until_torques_of_the_new_motion_arrive(world):
     def stays():
         assert world.call(Trigger, 'simulator/reset', Trigger.Request()).success
         world.publish(Float64MultiArray, 'simulator/commands', late)  # under way at the reset
@@ -207,7 +207,7 @@ def test_a_description_may_be_a_parameter_and_the_node_may_be_cleaned_up(world, 
         assert process.exit_code is None and 'refused' not in process.log()
 
 
-def test_pause_truth_and_a_robot_that_cannot_be(world, tmp_path):
+def test_pause_truth_and_an_impossible_robot(world, tmp_path):
     truth = tmp_path / 'truth.yaml'
     truth.write_text('joints: {joint1: {friction: 60.0}, joint2: {friction: 60.0}}')
     with simulator('rate:=100.0', f'truth_file:={truth}') as process:

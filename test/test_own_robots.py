@@ -20,14 +20,14 @@ def own(name, **arguments):
 
 
 @pytest.mark.parametrize('name', NAMES)
-def test_no_fault_in_our_own(name):
+def test_the_robots_of_the_repository_have_no_fault(name):
     report = check_robot(ROOT / f'urdf/{name}.urdf.xacro')
     assert report.verdict == 'good' or [issue.text for issue in report.issues] == [
         'a point mass: 0.5 kg without inertia']  # which the tip mass is
     assert all(np.isfinite(entry['effort_limit']) for entry in report.joints)
 
 
-def test_planar_2r_is_the_closed_form(rng):
+def test_planar_2r_agrees_with_its_closed_form(rng):
     dynamics, p = own('planar_2r')
     one, two, length = p['link1'], p['link2'], p['link1']['length']
     q = rng.uniform(-3, 3, 2)
@@ -41,7 +41,7 @@ def test_planar_2r_is_the_closed_form(rng):
     assert dynamics.pose([0.0, 0.0], 'tip')[0, 3] == pytest.approx(length + two['length'])
 
 
-def test_rp_with_a_tip_mass_is_the_closed_form(rng):
+def test_rp_with_a_tip_mass_agrees_with_its_closed_form(rng):
     dynamics, p = own('rp_tip_mass')
     (m2, i2), behind = (p['link2']['mass'], p['link2']['inertia']), p['link2']['behind']
     m3, (th, d), (thd, dd) = p['tip']['mass'], rng.uniform(0.5, 1.0, 2), rng.normal(size=2)
@@ -54,14 +54,14 @@ def test_rp_with_a_tip_mass_is_the_closed_form(rng):
         [b * np.cos(th), (m2 + m3) * np.sin(th)]), atol=1e-12)
 
 
-def test_articulated_3r_has_a_waist_apart(rng):
+def test_the_waist_of_articulated_3r_is_decoupled(rng):
     dynamics, _ = own('articulated_3r')
     mass = dynamics.mass_matrix(rng.uniform(-3, 3, (20, 3)))
     np.testing.assert_allclose(mass[:, 0, 1:], 0, atol=1e-15)
     np.testing.assert_allclose(dynamics.gravity(rng.uniform(-3, 3, 3))[0], 0, atol=1e-13)
 
 
-def test_scara_carries_weight_on_its_slide_alone(rng):
+def test_only_the_slide_of_the_scara_carries_weight(rng):
     dynamics, p = own('scara')
     weight = G0 * (p['quill']['mass'] + p['flange']['mass'])
     q = rng.uniform(-1, 1, (5, 4))
@@ -71,7 +71,7 @@ def test_scara_carries_weight_on_its_slide_alone(rng):
     np.testing.assert_allclose(down, np.tile([0, 0, -0.1], (5, 1)), atol=1e-15)
 
 
-def test_five_bar_closes_where_it_says(rng):
+def test_the_five_bar_closes_at_its_stated_points(rng):
     dynamics, p = own('five_bar')
     q1, q2 = rng.uniform(0.2, 1.5, 2)
     lengths = {p[f'link{i}']['length'] for i in (1, 3)}, {p[f'link{i}']['length'] for i in (2, 4)}
@@ -81,7 +81,7 @@ def test_five_bar_closes_where_it_says(rng):
     np.testing.assert_allclose(dynamics.pose(q, 'tip')[:3, 3], end, atol=1e-15)
 
 
-def test_lwr4_is_the_published_kinematics():
+def test_lwr4_has_the_published_kinematics():
     dynamics, p = own('kuka_lwr4')
     model, d = dynamics.model, p['kinematics']
     assert model.n == 7

@@ -68,7 +68,7 @@ except rd.RobodynError as error:
 @pytest.mark.parametrize('command, code', [
     ((f'check {ARM}'), 0), (f'motors {ARM}', 0), (f'excite {ARM} -o out.yaml', 2),
     ('identify log.db3', 2), ('demo', 2)])
-def test_commands_say_what_to_install(command, code, tmp_path):
+def test_commands_name_the_package_to_install(command, code, tmp_path):
     done = python_without(EXTRAS, f'''
 import os
 os.chdir({str(tmp_path)!r})
@@ -117,7 +117,7 @@ def keys(kind, file='package.xml'):
     return [element.text for element in ET.parse(ROOT / file).getroot().iter(kind)]
 
 
-def test_what_is_imported_is_declared():
+def test_every_imported_package_is_declared():
     """ROS packages and Python packages that the code imports are dependencies of package.xml."""
     imported = set()
     for path in [*(ROOT / 'robodyn_ros').rglob('*.py'), *(ROOT / 'launch').glob('*.py')]:

@@ -51,7 +51,7 @@ def logs(nominal):
     return [simulate(nominal, seed) for seed in (1, 2)]
 
 
-def test_the_command_takes_loops(logs, tmp_path, capsys):
+def test_the_commands_accept_loops(logs, tmp_path, capsys):
     for k, log in enumerate(logs):
         np.savez(tmp_path / f'{k}.npz', time=log.t, position=log.q, torque=log.tau)
     loops = ['--loops', str(LOOPS)]

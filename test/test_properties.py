@@ -35,7 +35,7 @@ def test_mass_matrix_is_symmetric_positive_definite(dynamics, seed):
 
 @few
 @given(robots, seeds)
-def test_mdot_minus_2c_is_skew(dynamics, seed):
+def test_mdot_minus_2c_is_skew_symmetric(dynamics, seed):
     q, qd, _ = state(dynamics, seed)
     step = 1e-6
     rate = (dynamics.mass_matrix(q + step * qd) - dynamics.mass_matrix(q - step * qd)) / (2 * step)

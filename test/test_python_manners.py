@@ -30,7 +30,7 @@ def model():
     (lambda model: rd.FilterSettings(cutof=10.0), 'cutoff'),
     (lambda model: rd.export_c(model, 'folder', singel=True), 'single'),
 ])
-def test_a_misspelt_keyword_is_answered_with_the_one_that_was_meant(model, call, meant):
+def test_the_error_for_a_misspelt_keyword_suggests_the_nearest_one(model, call, meant):
     with pytest.raises(UnknownArgumentError, match=f"did you mean '{meant}'") as raised:
         call(model)
     assert isinstance(raised.value, TypeError) and meant in raised.value.valid
@@ -62,12 +62,12 @@ def test_a_misspelt_keyword_is_answered_with_the_one_that_was_meant(model, call,
     (lambda model: rd.export_c(None, 'folder'), 'robot'),
     (lambda model: rd.Dynamics(model).gravity(None), 'q'),
 ])
-def test_arguments_of_wrong_types_get_our_errors(model, call, culprit):
+def test_arguments_of_wrong_types_raise_package_errors(model, call, culprit):
     with pytest.raises(rd.RobodynError, match=culprit):
         call(model)
 
 
-def test_a_wrong_type_is_named_with_what_would_be_valid(model):
+def test_the_error_for_a_wrong_type_names_it_and_what_is_valid(model):
     with pytest.raises(WrongTypeError) as raised:
         rd.Dynamics('arm.urdf')
     assert str(raised.value) == ("model is 'arm.urdf' (type str); valid: a Model, as load_model "
@@ -81,7 +81,7 @@ def test_typed_keywords_are_the_fields_of_the_dataclasses():
                 for name, kind in typed.__annotations__.items()} == stated
 
 
-def test_completion_offers_the_public_names_alone():
+def test_completion_offers_only_the_public_names():
     assert set(rd.__all__) <= set(dir(rd))
     assert not {'package', 'TYPE_CHECKING', 'sys'} & set(dir(rd))
     for name in rd.__all__:
@@ -92,7 +92,7 @@ def test_completion_offers_the_public_names_alone():
 
 
 @pytest.mark.slow
-def test_what_is_imported_has_types(tmp_path):
+def test_lazily_imported_names_have_types(tmp_path):
     """Also what is imported when it is first used; a misspelt option is found by the checker."""
     path = tmp_path / 'use.py'
     path.write_text('from robodyn_ros import Log, Model, Result, identify\n'

@@ -160,7 +160,7 @@ def test_a_killed_controller_without_a_watchdog_means_zero_torque(world):
         assert silent < 0.3 + 0.1  # the stated time, and what was on its way
 
 
-def test_a_controller_that_is_stopped_says_zero_last(world):
+def test_the_last_command_of_a_stopped_controller_is_zero(world):
     with real_time(world, 'command_timeout:=10.0') as loop:
         loop.begin(POSE)
         world.spin(1.0)

@@ -53,7 +53,7 @@ def run(tmp_path_factory):
     return where, outcome, said
 
 
-def test_the_page_stands_alone_and_says_everything(folder):
+def test_the_page_needs_no_other_file_and_is_complete(folder):
     page = (folder / 'report.html').read_text(encoding='utf-8')
     body = page[page.rindex('<body>'):]
     assert not re.search(r'<(script|link|img)[^>]+(src|href)="(?!#)', body)
@@ -82,7 +82,7 @@ def test_a_browser_draws_every_chart(folder, tmp_path):
     assert errors[:errors.index('</section>')].count('class="point"') >= 18  # 3 bars a joint
 
 
-def test_what_a_bound_holds_is_named_so():
+def test_bodies_at_a_bound_are_marked():
     assert bounded(7e-9, 2.0) == '0 (at bound)' and bounded(0.01, 2.0) == '0.01'
     assert [unit_of(f'{term}:a') for term in ('Ixx', 'Ia', 'm', 'mz', 'Fvl', 'Fcm', 'Ftl')] == [
         'kg m²', 'kg m²', 'kg', 'kg m', 'N m s/rad', 'N m', 'none']
@@ -145,7 +145,7 @@ def test_phases_are_logged(run):
     assert run[2][:2] == list(PHASES[:2]) and 'physical consistency' in run[2]
 
 
-def test_an_excitation_draws_itself():
+def test_an_excitation_can_be_plotted():
     model, _ = ur10()
     rng = np.random.default_rng(0)
     motion = rd.Excitation(model.joint_names, 10.0, 1, np.zeros(6), 0.1 * rng.normal(size=(3, 6)),

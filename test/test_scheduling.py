@@ -21,7 +21,7 @@ held = bytearray(2**26)  # a limit on what is locked would not let this be
 '''
 
 
-def test_what_is_not_permitted_is_said_with_the_remedy_and_changes_nothing():
+def test_missing_permission_is_reported_with_the_remedy_and_changes_nothing():
     done = subprocess.run([sys.executable, '-c', SCRIPT], capture_output=True, text=True,
                           timeout=60)
     assert done.returncode == 0, done.stderr

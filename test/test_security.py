@@ -14,7 +14,7 @@ def test_every_node_has_an_enclave_of_its_name():
     assert set(paths) == {f'/robodyn_ros/{name}' for name in (*NODES, 'calibrate')}
 
 
-def test_the_bridge_to_gazebo_may_do_what_the_simulator_may():
+def test_the_gazebo_bridge_has_the_permissions_of_the_simulator():
     def renamed(node):
         return {rule: {name.replace(f'/{node}/', '/NODE/') for name in names}
                 for rule, names in allowed(node).items()}
@@ -25,7 +25,7 @@ def test_the_command_calls_the_action_that_the_node_serves():
     assert allowed('calibrate')['call'] == allowed('identification')['execute']
 
 
-def test_a_policy_has_the_form_that_sros2_demands():
+def test_the_policy_has_the_form_that_sros2_requires():
     """As policy.xsd of sros2 has it, whose files no package index has."""
     policy = load()
     assert policy.get('version') == '0.2.0' and 'ALLOW' in FILE.read_text()

@@ -51,7 +51,7 @@ def test_accelerations_agree_with_forward_dynamics(text, rng):
         np.testing.assert_allclose(got, want, atol=2e-2 * np.abs(want).max())
 
 
-def test_drives_are_in_the_engine(rng):
+def test_the_engine_simulates_drives(rng):
     simulation = Simulation(planar_2r(), truth=DRIVES, timestep=1e-5)
     dynamics = rd.Dynamics(simulation.true_model)
     np.testing.assert_array_equal(simulation.true_model.armature, [0.4, 0.1])
@@ -65,7 +65,7 @@ def test_drives_are_in_the_engine(rng):
     assert abs(simulation.velocity[0]) < 1e-3
 
 
-def test_perturbations_are_the_truth():
+def test_perturbations_change_the_simulated_robot():
     truth = {'links': {'lower': {'mass': 1.2, 'com': [0.01, 0.02, 0.0], 'inertia': 1.1}}}
     nominal = rd.load_model(planar_2r()).description
     true = rd.load_model(perturbed_urdf(planar_2r(), truth)).description
@@ -76,7 +76,7 @@ def test_perturbations_are_the_truth():
     np.testing.assert_allclose(after.inertia, 1.1 * before.inertia)
 
 
-def test_bad_truths_are_named(tmp_path):
+def test_errors_name_bad_truths(tmp_path):
     for truth, match in (({'limbs': {}}, 'limbs'), ({'links': {'hand': {}}}, 'hand'),
                          ({'links': {'lower': {'mas': 1}}}, 'mas'),
                          ({'joints': {'j1': {'damping': -1}}}, 'j1: damping'),
@@ -217,7 +217,7 @@ def test_models_track_ten_times_better_than_pd(name):
         assert tracking_error(simulation, function, motion) < 0.1 * plain, law
 
 
-def test_a_payload_that_is_told_restores_the_error():
+def test_a_payload_known_to_the_controller_restores_the_tracking():
     simulation, dynamics = arm('panda')
     model = dynamics.model
     motion = fourier_motion(model, np.random.default_rng(4), 3.0, 1000, frequency=0.25,
@@ -248,7 +248,7 @@ FRICTION = (14.0, 14.0, 10.0, 5.0, 5.0, 2.5)  # N m, which no description has
     (None, 6.0, True, (1.0, 1.5)),        # the last wrist sticks all the same
     (ROTORS, 1.0, True, (0.05, 0.3)),     # with its rotor it follows
 ])
-def test_how_stiff_gains_may_be_and_what_friction_asks_for(motors, wrists, sticky, largest):
+def test_limits_of_the_gains_and_what_friction_requires(motors, wrists, sticky, largest):
     """At 500 Hz, with states that are 4 ms late; the largest error of wrist 3."""
     model = rd.load_model(UR10, motors=motors)
     dynamics = rd.Dynamics(model)
@@ -272,7 +272,7 @@ def test_how_stiff_gains_may_be_and_what_friction_asks_for(motors, wrists, stick
     assert largest[0] < max(wrong) < largest[1]
 
 
-def test_bad_gains_are_named():
+def test_errors_name_bad_gains():
     for kp, kd, match in (([1.0, 2.0, 3.0], 1.0, 'kp'), (1.0, -1.0, 'kd'), (np.nan, 1.0, 'kp')):
         with pytest.raises(rd.RobodynError, match=match):
             Gains.of(2, kp, kd)

@@ -56,7 +56,7 @@ def test_meshes_and_primitives_agree(tmp_path):
     assert 'convex hull' in hull.note and hull.volume == pytest.approx(0.006, rel=1e-5)
 
 
-def test_meshes_that_are_no_good_are_named(tmp_path):
+def test_errors_name_unusable_meshes(tmp_path):
     cases = {'none.stl': None, 'rubbish.stl': b'hello', 'flat.obj': b'v 0 0 0\nv 1 0 0\nv 0 1 0\n'
              b'f 1 2 3\n', 'picture.png': b'x', 'empty.ply': b''}
     for name, content in cases.items():
@@ -70,7 +70,7 @@ def test_meshes_that_are_no_good_are_named(tmp_path):
             solids.find_mesh(name, [tmp_path])
 
 
-def test_several_solids_together():
+def test_several_solids_are_combined():
     halves = [solids.box(0.1, 0.2, 0.1).moved(np.array([0, 0, z]), np.eye(3))
               for z in (-0.05, 0.05)]
     whole = solids.together(halves)
@@ -99,7 +99,7 @@ def test_missing_inertials_are_filled_and_marked():
                                   rd.load_model(PANDA_URDF).standard_parameters)
 
 
-def test_odd_geometry_stops_nothing():
+def test_unusual_geometry_raises_nothing():
     shapes = ''.join(f'<collision>{content}</collision>' for content in (
         '', '<geometry/>', '<geometry><box/></geometry>', '<geometry><box size="1 2"/></geometry>',
         '<geometry><sphere radius="nan"/></geometry>', '<geometry><donut/></geometry>',

@@ -55,7 +55,7 @@ def test_phases_follow_state_and_reference():
 
 @pytest.mark.parametrize('before', LAWS)
 @pytest.mark.parametrize('after', LAWS)
-def test_every_change_of_law_is_bumpless(before, after):
+def test_every_change_of_mode_is_bumpless(before, after):
     supervisor, state = Supervisor(), still([0.1, -0.2])
     torques = []
     for k in range(400):
@@ -109,7 +109,7 @@ def test_a_torque_that_is_not_finite_is_refused_and_nothing_changes():
     assert supervisor.phase == 'following'
 
 
-def test_friction_is_compensated_by_its_share_with_a_smooth_sign():
+def test_the_chosen_fraction_of_friction_is_compensated_with_a_smooth_sign():
     sticky = rd.Dynamics(rd.load_model(planar_2r(), motors={'joints': {
         'j1': {'link_friction': {'coulomb': 2.0}}}}), friction_width=0.05)
     state = np.zeros(2), np.array([0.5, 0.0])
@@ -118,7 +118,7 @@ def test_friction_is_compensated_by_its_share_with_a_smooth_sign():
     assert torque[1] - torque[0] == pytest.approx(0.8 * sticky.friction(state[1])[0])
 
 
-def test_automatic_gains_are_what_the_least_inertia_bears_and_gravity_needs():
+def test_automatic_gains_follow_from_least_inertia_and_gravity():
     q = np.random.default_rng(5).uniform(-3, 3, (500, 2))
     least = np.diagonal(DYNAMICS.mass_matrix(q), axis1=1, axis2=2).min(axis=0)
     fast = automatic_gains(DYNAMICS, frequency=30.0)

@@ -26,21 +26,21 @@ def rotation_of(q):
                      [2 * (x * z - y * w), 2 * (y * z + x * w), 1 - 2 * (x * x + y * y)]])
 
 
-def test_quaternions_turn_as_matrices_do(rng):
+def test_quaternions_equal_their_rotation_matrices(rng):
     for angle in (0.0, 1e-9, *rng.uniform(-np.pi, np.pi, 20), np.pi):
         axis = rng.normal(size=3)
         turn = axis_rotation(axis / np.linalg.norm(axis), angle)
         np.testing.assert_allclose(rotation_of(quaternion(turn)), turn, atol=1e-9)
 
 
-def test_the_inertia_box_of_a_box_is_the_box():
+def test_the_inertia_box_of_a_uniform_box_is_that_box():
     size, axes = inertia_box(box(0.1, 0.2, 0.4).inertial(mass=3.0))
     turned = np.abs(axes) @ size
     np.testing.assert_allclose(turned, [0.1, 0.2, 0.4])
     assert np.linalg.det(axes) == pytest.approx(1.0)
 
 
-def test_bodies_stand_where_the_kinematics_say(rng):
+def test_bodies_are_drawn_at_their_kinematic_poses(rng):
     model = rd.load_model(planar_2r())
     q = rng.uniform(-1, 1, model.n)
     poses, dynamics = body_poses(build_tree(model), q), rd.Dynamics(model)
@@ -107,7 +107,7 @@ def test_a_browser_shows_the_page(server, tmp_path):
     assert (tmp_path / 'page.png').stat().st_size > 5000
 
 
-def test_what_cannot_be_shown_is_said(tmp_path, capsys):
+def test_errors_of_the_viewer_name_the_culprit(tmp_path, capsys):
     pytest.importorskip('viser')
     path, motion = tmp_path / 'planar.urdf', tmp_path / 'motion.yaml'
     path.write_text(planar_2r())
@@ -124,7 +124,7 @@ def test_what_cannot_be_shown_is_said(tmp_path, capsys):
     assert 'joints of the motion is a; valid: ' in capsys.readouterr().err
 
 
-def test_the_command_listens_on_the_loopback_alone_and_ends_by_an_interrupt(tmp_path):
+def test_the_command_listens_only_on_loopback_and_ends_on_interrupt(tmp_path):
     pytest.importorskip('viser')
     path = tmp_path / 'planar.urdf'
     path.write_text(planar_2r())

@@ -56,7 +56,7 @@ def test_it_holds_then_commands_zero_from_the_last_torque(pulse, dead, after):
     np.testing.assert_allclose(stamps * 1e-9, 7 + now, atol=1e-6)
 
 
-def test_it_ends_when_the_controller_is_back_which_hears_what_was_commanded(pulse):
+def test_it_ends_and_reports_its_commands_when_the_controller_is_back(pulse):
     watchdog = CommandWatchdog(pulse)
     pulse.beat(0.0, True)
     rows = run(watchdog, 0.0, 0.4)
@@ -67,7 +67,7 @@ def test_it_ends_when_the_controller_is_back_which_hears_what_was_commanded(puls
     assert not run(watchdog, 0.41, 0.5) and run(watchdog, 0.5, 0.6)
 
 
-def test_a_rate_limit_makes_its_ways_longer(pulse):
+def test_a_rate_limit_makes_its_fades_longer(pulse):
     watchdog = CommandWatchdog(pulse)
     pulse.beat(0.0, True)
     terms = Terms(('j1', 'j2'), (0, 1), 0.1, 0.5, 0.2, (20.0, np.inf))

@@ -64,7 +64,7 @@ def readers(path):
 
 
 @pytest.mark.parametrize('case', HOSTILE)
-def test_hostile_yaml_is_an_error_of_ours(case, tmp_path):
+def test_hostile_yaml_raises_a_package_error(case, tmp_path):
     text, culprit = HOSTILE[case]
     path = tmp_path / 'hostile.yaml'
     path.write_text(text)
