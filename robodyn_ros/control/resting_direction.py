@@ -42,4 +42,4 @@ class RestingDirection:
         if last is None or last.shape != qd.shape:
             last = np.zeros_like(qd)
         self._last = np.where(rests, last, np.sign(qd))
-        return np.where(rests, RESTING * self._last, qd)
+        return np.where(rests & (self._last != 0), RESTING * self._last, qd)
