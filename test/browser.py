@@ -54,12 +54,12 @@ class Browser:
                 return answer['result']
 
     def text(self):
-        """The words on the page."""
+        """The text of the page."""
         found = self.call('Runtime.evaluate', expression='document.body.innerText')
         return found['result'].get('value') or ''
 
     def wait_for(self, words, seconds=90.0):
-        """Wait until words are on the page; return all of its text."""
+        """Wait until a text is on the page; return all of its text."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             text = self.text()

@@ -1,4 +1,4 @@
-"""A controller and a simulated robot in processes of their own, for tests that close the loop."""
+"""A controller and a simulated robot in separate processes, for tests that close the loop."""
 
 from contextlib import ExitStack
 from functools import cached_property
@@ -23,7 +23,7 @@ def _fail(topic, error):
     raise error
 
 
-# in lock-step the wall clock means nothing
+# in lock-step the wall clock has no effect
 PATIENT = ('state_timeout:=600.0', 'zero_after:=600.0', 'watchdog:=false')
 
 
@@ -65,7 +65,7 @@ class ClosedLoop:
             self.connect()
 
     def connect(self):
-        """Begin, in lock-step, until a state is answered: the first may find no listener yet."""
+        """In lock-step, reset until a state is answered: the first may reach nobody."""
         for last in (False,) * 9 + (True,):
             assert self.world.call(Trigger, 'simulator/reset', Trigger.Request()).success
             try:
@@ -99,7 +99,7 @@ class ClosedLoop:
         assert self.world.set_parameter('feedforward', 'mode', mode).successful
 
     def begin(self, pose, held=False):
-        """Put the robot at a pose, at time 0; held: until the pause ends."""
+        """Put the robot at a pose, at time 0; with `held`, it stays there until the pause ends."""
         torques = [] if self._lock_step else self.torques
         self.pause(True)
         assert self.world.set_parameter('simulator', 'start_position', [float(x) for x in pose]
@@ -108,19 +108,19 @@ class ClosedLoop:
         self.states.clear()
         torques.clear()
         assert self.world.call(Trigger, 'simulator/reset', Trigger.Request()).success
-        if not self._lock_step:  # in lock-step nothing but an answer moves it
+        if not self._lock_step:  # in lock-step only an answer advances it
             self.world.wait(lambda: self.states and of(torques, self.now()),
                             'the torque at the start')
         if not held:
             self.pause(False)
 
     def pause(self, held):
-        """Hold the world, or let it go on."""
+        """Pause the world, or let it continue."""
         self.world.pause(held)
 
     @cached_property
     def torques(self):
-        """Torques of the controller, from the first look on."""
+        """Torques of the controller, collected since the first access."""
         torques = self.world.collect(JointState, 'feedforward/torque')
         self.world.wait(lambda: torques, 'a torque')
         return torques

@@ -51,7 +51,7 @@ def robot_node(request):
 
 @pytest.fixture(scope='session')
 def stalls():
-    """How long the machine itself makes a process wait; for tests in real time."""
+    """How long the machine itself delays a process; for tests in real time."""
     from stalls import StallRecorder
 
     recorder = StallRecorder()
@@ -67,7 +67,7 @@ def _stalls_beside_tests_in_real_time(request):
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item):
-    """Say beside a failure in real time how long the machine itself stalled meanwhile."""
+    """Report with a failure of a real-time test how long the machine itself stalled meanwhile."""
     report = (yield).get_result()
     if report.failed and hasattr(item, 'stalls'):
         recorder, began = item.stalls

@@ -1,4 +1,4 @@
-"""ROS domains for tests: no two that run at once on this machine share one."""
+"""ROS domains for tests: no two tests that run at once on this machine share one."""
 
 import fcntl
 import itertools
@@ -8,7 +8,8 @@ from pathlib import Path
 
 COUNT = 100  # domains 1 to 100; from 102 on their ports are those of outgoing connections
 _FOLDER = Path(tempfile.gettempdir()) / f'robodyn_test_domains_{os.getuid()}'
-_NEXT = itertools.count(os.getpid())  # what ended a moment ago may still be heard: take another
+# nodes that ended a moment ago may still be heard, so that each test takes another domain
+_NEXT = itertools.count(os.getpid())
 _LOCKS = {}
 
 
@@ -29,5 +30,5 @@ def new_domain():
 
 
 def release_domain(domain):
-    """Let other tests use a domain; every process in it has ended."""
+    """Let other tests use a domain in which every process has ended."""
     os.close(_LOCKS.pop(domain))

@@ -83,7 +83,7 @@ def spinning_rotors(text):
 
 
 def cases():
-    """Return the robots by what is special about them."""
+    """Return the robots, keyed by their special feature."""
     own = {path.name.split('.')[0]: path for path in OWN.glob('*.urdf.xacro')}
     loops = ROOT / 'config/robots'
     planar = rd.load_model(planar_2r(), gravity=(0, -9.81, 0))

@@ -26,7 +26,7 @@ def why_no_gazebo():
 
 
 class GazeboServer:
-    """`gz sim -s`: physics without a window, paused, in a partition that no one else hears.
+    """`gz sim -s`: physics without a window, paused, in a partition of its own.
 
     Nodes that are started meanwhile find it by the environment.
     """
@@ -48,7 +48,7 @@ class GazeboServer:
                 stderr=subprocess.STDOUT, start_new_session=True)
 
     def end(self, number=signal.SIGINT):
-        """End the server, kindly or not."""
+        """End the server, by interrupt or by SIGKILL."""
         if self._process.poll() is None:
             os.killpg(self._process.pid, number)
             try:

@@ -77,7 +77,7 @@ class Client:
 
 
 class Relay:
-    """Passes joint states on, until it is told to harm them."""
+    """Passes joint states on, and damages them on request."""
 
     def __init__(self):
         self.harm, self.last, self.count = '', None, 0
@@ -108,7 +108,7 @@ def excitation():
 
 
 class Planar:
-    """A 2R arm in its closed loop, and the server beside it; its states pass a relay.
+    """A 2R arm in its closed loop, and the server beside it; its states go through a relay.
 
     The loop is in lock-step: a machine that stalls holds the arm. The node measures the silence of
     states by the clock of the wall.
@@ -140,7 +140,7 @@ class Planar:
         return process
 
     def restart(self):
-        """End the server, whatever has become of it, and start it again."""
+        """End the server, whatever its state, and start it again."""
         if self.server.exit_code is None:
             os.kill(self.server.pid, signal.SIGKILL)
         self.server.__exit__()

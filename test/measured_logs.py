@@ -14,7 +14,7 @@ TX40_GEARS = {'gear_matrix': {
                [0, 0, 0, -48, 0, 0], [0, 0, 0, 0, 45, 0], [0, 0, 0, 0, 32, 32]]}}
 TX40_FORMAT = {'position': 'q_motor', 'torque': 'tau_motor', 'rate': 5000, 'side': 'motor',
                'position_offset': [0, -np.pi / 2, np.pi / 2, 0, 0, 0]}
-# the reference tool's own speeds below which a joint's samples do not count, rad/s
+# speeds of the reference tool below which samples of a joint are left out, rad/s
 TX40_SLOW = (0.05009095, 0.05009095, 0.07504916, 0.0715585, 0.05585054, 0.12217305)
 KR300_ROWS = [(0.350, np.pi / 2, -0.675, 0), (1.150, 0, -0.189, -np.pi / 2),
               (0.041, -np.pi / 2, 0.189, np.pi), (0, np.pi / 2, -1, 0), (0, -np.pi / 2, 0, 0),

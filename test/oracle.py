@@ -1,4 +1,4 @@
-"""Pinocchio, asked in the joint order of a robodyn model."""
+"""Pinocchio as an oracle, with arrays in the joint order of a robodyn model."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ BROKEN_MIMICS = 'alex_description/urdf/alex_psyonic_hands.urdf'
 
 
 def text_of(name):
-    """Text of a robot of example-robot-data, mended where it cannot be loaded."""
+    """Text of a robot of example-robot-data, corrected where it cannot be loaded."""
     text = (ROBOTS / name).read_text()
     if name == BROKEN_MIMICS:
         text = re.sub(r'(<joint name="(Left|Right)_(?:(?!</joint>).)*?<mimic joint = ")',

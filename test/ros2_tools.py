@@ -30,7 +30,7 @@ def need_ros2():
 
 
 def stop_daemon():
-    """End the process in the background that `ros2 topic` leaves behind."""
+    """End the background process that `ros2 topic` leaves behind."""
     if shutil.which('ros2'):
         subprocess.run(['ros2', 'daemon', 'stop'], capture_output=True, timeout=60)
 

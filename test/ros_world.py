@@ -67,7 +67,7 @@ class World:
             publisher = self._publishers[topic]
             if qos is not LATCHED:
                 self.wait(lambda: publisher.get_subscription_count() > 0, f'a listener of {topic}')
-                self.spin(0.3)  # the listener must have matched as well: best effort has no memory
+                self.spin(0.3)  # the subscriber must match too: best effort repeats nothing
         self._publishers[topic].publish(message)
 
     def collect(self, kind, topic, raw=False):
@@ -128,7 +128,7 @@ class World:
         return int(self.diagnostics.get(node, {}).get(key, 0))
 
     def pause(self, held):
-        """Hold the simulated world, or let it go on."""
+        """Pause the simulated world, or let it continue."""
         assert self.call(SetBool, 'simulator/pause', SetBool.Request(data=held)).success
 
     def wait_for_model(self, node, version=1):

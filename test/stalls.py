@@ -1,4 +1,4 @@
-"""What the machine itself makes a real-time process wait: the measure that real-time tests use."""
+"""How long the machine itself delays a real-time process; real-time tests allow for it."""
 
 import os
 import select

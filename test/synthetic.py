@@ -10,7 +10,7 @@ LWR4 = Path(__file__).parent.parent / 'urdf/kuka_lwr4.urdf.xacro'
 
 
 def lwr4_with_drives(rng=None, spread=0.0, **options):
-    """The LWR 4+ with friction and rotors; parameters off by ``spread`` of their size."""
+    """The LWR 4+ with friction and rotors; parameters vary by the fraction ``spread``."""
     nominal = rd.load_model(LWR4, **options)
     chi = nominal.standard_parameters.reshape(-1, 17).copy()
     size = np.array([3.0, 3.0, 2.0, 2.0, 1.0, 0.6, 0.6])

@@ -1,4 +1,4 @@
-"""Base parameters: the published counts, stability, and what regrouping means."""
+"""Base parameters: published counts, stability, and regrouping."""
 
 import numpy as np
 import pytest
@@ -28,7 +28,7 @@ def test_published_counts(lwr4, kind):
 
 def test_published_count_with_payload(lwr4):
     base = rd.base_parameters(lwr4, 'model2', payload='tip')
-    # 18 of the 136 do nothing: 11, and the 7 drive and friction ones that a payload has not
+    # 18 of the 136 have no effect: 11, and 7 of drive and friction, which a payload lacks
     assert (base.count, len(base.regrouped), len(base.without_effect)) == (102, 16, 11)
     assert base.count + 16 + 18 == 17 * 8
 
@@ -85,7 +85,7 @@ def test_stable_under_another_order(lwr4, rng):
 
 
 def test_the_count_equals_the_rank_by_singular_values(rng):
-    """The slow way: the rank of the plain regressor, by singular values."""
+    """Slow reference: the rank of the plain regressor, by singular values."""
     model = rd.load_model(PANDA_URDF)
     linear = LinearModel(rd.Dynamics(model), 'rigid')
     w = linear.regressor(*rng.normal(size=(3, 300, model.n))).reshape(-1, len(linear.columns))
@@ -94,7 +94,7 @@ def test_the_count_equals_the_rank_by_singular_values(rng):
 
 
 def test_nominal_parameters_reproduce_the_nominal_torques(rng):
-    """W times the nominal parameters is the inverse dynamics, in every kind that has it all."""
+    """W times the nominal parameters is the inverse dynamics, for every kind with all terms."""
     from synthetic import lwr4_with_drives
 
     model = lwr4_with_drives()
@@ -105,7 +105,7 @@ def test_nominal_parameters_reproduce_the_nominal_torques(rng):
     np.testing.assert_allclose(lumped.regressor(q, qd, qdd) @ lumped.nominal(), tau, rtol=1e-10)
     both = LinearModel(dynamics, 'model2')
     torque = both.regressor(q, qd, qdd) @ both.nominal()
-    np.testing.assert_allclose(torque[:, 7:], tau, rtol=1e-10)  # motors feel it all
+    np.testing.assert_allclose(torque[:, 7:], tau, rtol=1e-10)  # the motors bear the whole torque
     links = model.without_motors()
     np.testing.assert_allclose(torque[:, :7], rd.Dynamics(links).inverse_dynamics(q, qd, qdd),
                                rtol=1e-10)

@@ -24,7 +24,7 @@ KINDS = {'object': (dict,), 'array': (list,), 'string': (str,), 'integer': (int,
 
 
 def misfits(value, schema, where='report'):
-    """What does not fit a JSON schema, as far as `json_schema` uses the language."""
+    """What violates a JSON schema, for the part of the language that `json_schema` uses."""
     if 'const' in schema or 'enum' in schema:
         return [] if value in schema.get('enum', [schema.get('const')]) else [where]
     kinds = schema['type'] if isinstance(schema['type'], list) else [schema['type']]

@@ -1,4 +1,4 @@
-"""What `robodyn check` says of real robots, against facts found in another way."""
+"""Reports of `robodyn check` on real robots, compared with independently computed facts."""
 
 from xml.etree import ElementTree
 
@@ -42,7 +42,7 @@ def mesh_of(name, link):
 
 
 def largest_gravity(name, joint, samples=4000):
-    """Of a joint over random poses, by Pinocchio."""
+    """The largest gravity torque of a joint over random poses, by Pinocchio."""
     model = pin.buildModelFromUrdf(str(path_of(name)))
     data, rng = model.createData(), np.random.default_rng(7)
     model.gravity.linear = np.array([0, 0, -9.80665])
@@ -83,7 +83,8 @@ def test_triangle_inequality(name, link):
 
 def test_tiago_antennas_have_a_negative_moment():
     report, issues = said('tiago')
-    assert 'negative' in issues['warning', 'link base_antenna_left_link']  # of a gram, so no fault
+    # the link has about a gram, so this is a warning and not a fault
+    assert 'negative' in issues['warning', 'link base_antenna_left_link']
     assert moments('tiago', 'base_antenna_left_link')[0] < -1e-8
 
 
@@ -146,7 +147,7 @@ def test_icub_links_are_reported_as_point_masses():
     report, issues = said('icub')
     assert 'a point' in issues['warning', 'link neck_1']
     assert not moments('icub', 'neck_1').any()
-    assert report.verdict == 'doubtful'  # its 1e-20 kg m^2 are noise of its exporter, no fault
+    assert report.verdict == 'doubtful'  # its 1e-20 kg m^2 are noise of the exporter, not a fault
 
 
 def test_density_is_mass_over_mesh_volume():

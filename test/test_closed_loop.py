@@ -1,4 +1,4 @@
-"""Controller and robot as real nodes in processes, in lock-step: laws, structures, faults."""
+"""Controller and robot as real nodes in lock-step: control laws, structures, faults."""
 
 import time
 
@@ -74,7 +74,7 @@ def test_models_track_ten_times_better_than_pd_also_with_a_known_payload(world, 
 
 
 def test_a_parallelogram_is_controlled_in_its_independent_joints(world):
-    """The palletiser: loops in the engine, in the law, and in the terms on topics."""
+    """The palletiser: loops in the engine, in the control law, and in the published terms."""
     text = rd.load_model(PALLETISER).description.urdf
     with ClosedLoop(world, text, loops=LOOPS, simulator=('rate:=250.0', *SENSORS), controller=(
             'mode:=pd',)) as loop, NodeProcess(
@@ -105,7 +105,7 @@ def test_a_parallelogram_is_controlled_in_its_independent_joints(world):
 
 
 def test_elastic_feedforward_moves_the_tip_three_times_better(world):
-    """The arm with soft gears: its motors are measured, its tip counts."""
+    """The arm with soft gears: its motors are measured, and the error of its tip is judged."""
     elastic = f'motors_file:={CONFIG}/flexible_2r_motors.yaml'
     text = rd.load_model(LWR4.parent / 'flexible_2r.urdf.xacro').description.urdf
     with ClosedLoop(world, text, simulator=('rate:=500.0', 'motor_encoders:=true', elastic),
@@ -233,4 +233,4 @@ def test_modes_change_without_a_bump_and_limits_hold(world):
         slope = np.abs(np.diff([m.effort for m in torques[:len(stamps)]], axis=0)).max(
             axis=1) / np.diff(stamps)
         assert slope.max() < 50.0 + 1e-3
-        assert loop.now() * 1e-9 < time.monotonic() - began + 0.1  # not faster than it was told
+        assert loop.now() * 1e-9 < time.monotonic() - began + 0.1  # no faster than real time

@@ -36,7 +36,7 @@ def closed_form(p, q):
     """Kolyubin's example: M of the parallelogram."""
     i, m, lc, length = ([p[f'link{k}'][name] for k in (1, 2, 3, 4)] for name in (
         'inertia', 'mass', 'com', 'length'))
-    lc[3] = -lc[3]  # the text counts it the other way
+    lc[3] = -lc[3]  # the text uses the opposite sign
     m11 = m[0] * lc[0]**2 + m[2] * lc[2]**2 + m[3] * length[0]**2 + i[0] + i[2]
     m12 = (m[2] * length[1] * lc[2] - m[3] * length[0] * lc[3]) * np.cos(q[1] - q[0])
     m22 = m[1] * lc[1]**2 + m[2] * length[1]**2 + m[3] * lc[3]**2 + i[1] + i[3]
@@ -91,7 +91,7 @@ def test_reduced_equations_are_consistent(tmp_path, rng):
 
 
 def test_dynamics_of_loops_agree_with_mujoco(tmp_path, rng):
-    """M, accelerations and the force in the cut, of an engine with constraints."""
+    """M, accelerations and the force in the cut, compared with an engine with constraints."""
     mujoco = pytest.importorskip('mujoco')
     dynamics, p = linkage(tmp_path, **GENERAL)
     spec = mujoco.MjSpec.from_string(dynamics.model.description.urdf)
@@ -214,7 +214,7 @@ def test_loops_of_a_mujoco_model(tmp_path):
 
 
 def test_hinges_and_welds_agree_with_point_constraints(rng):
-    """Shared axes change nothing about a plane linkage; a weld takes away its last freedom."""
+    """Common axes do not change a planar linkage; a weld removes its last degree of freedom."""
     model = rd.load_model(URDF)
     loops = yaml.safe_load(LOOPS.read_text())
     axes = {'axes': [[0, 1, 0], [0, 2, 0]]}
@@ -253,7 +253,7 @@ def test_batches_of_loops_equal_single_states(rng):
 
 
 def test_threads_share_one_object(tmp_path):
-    """Each follows a motion of its own; a pose of the last call would be mixed up."""
+    """Each thread follows its own motion; a pose kept from the last call would mix them up."""
     dynamics, _ = linkage(tmp_path, **GENERAL)
     t = np.linspace(0, 2 * np.pi, 400)
     motions = [np.array([0.3, 1.6]) + 0.5 * np.column_stack([np.sin(k * t), np.cos(k * t + k)])
@@ -310,7 +310,7 @@ def test_positions_outside_the_reach_of_the_loops_are_refused(q, match):
 
 
 def test_trees_and_loops_share_one_interface(rng):
-    """The same calls, whether loops are closed or not."""
+    """The same calls serve robots with closed loops and without."""
     tree, loops = (rd.dynamics_of(rd.load_model(URDF), given) for given in (None, LOOPS))
     assert rd.dynamics_of(tree) is tree and rd.dynamics_of(loops) is loops
     for dynamics, n in ((tree, 4), (loops, 2)):

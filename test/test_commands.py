@@ -98,7 +98,7 @@ def test_executables_of_nodes_answer_help(capsys):
 
 
 def test_demo_closes_the_loop_and_ends_by_itself(tmp_path):
-    """PD, with gravity, with the whole model; table, picture, plot and bag."""
+    """PD alone, with gravity, and with the whole model; table, picture, plot and bag."""
     pytest.importorskip('rclpy', reason='ROS 2 is not set up')
     picture, plot, bag = tmp_path / 'demo.svg', tmp_path / 'errors.png', tmp_path / 'bag'
     ran = robodyn('demo', '--seconds', '4', '--picture', str(picture), '--plot', str(plot),
@@ -112,7 +112,7 @@ def test_demo_closes_the_loop_and_ends_by_itself(tmp_path):
     assert plot.stat().st_size > 10_000
     log = rd.read_log(bag, rd.load_model(PANDA_URDF))
     kept = next(line for line in ran.stdout.splitlines() if ' messages in ' in line)
-    assert len(log) > 0.4 * int(kept.split()[0]) and log.duration > 3.0  # all laws
+    assert len(log) > 0.4 * int(kept.split()[0]) and log.duration > 3.0  # all control laws
     assert robodyn('demo', '--record', str(bag)).returncode == 2  # nothing is overwritten
 
 

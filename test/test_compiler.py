@@ -19,7 +19,7 @@ def constant_kernel(value):
 
 
 def computed(text, fresh=None):
-    """What a function of constant_kernel stores, compiled by a compiler that knows nothing."""
+    """The number that a function of constant_kernel stores, compiled by a new compiler."""
     fresh = fresh or compiler.Compiler()
     address = fresh.address('a key', lambda name: text.replace('NAME', name))
     out = ctypes.c_double()
@@ -75,14 +75,14 @@ def test_machine_code_that_others_may_write_is_not_used(tmp_path, monkeypatch):
         assert not (cache / 'another.o').exists() and len(list(cache.iterdir())) == 1
     cache.chmod(0o700)
     assert code_cache.load('digest') == b'machine code'
-    monkeypatch.setattr(os, 'getuid', lambda: 4242)  # files of root may be trusted, of others not
+    monkeypatch.setattr(os, 'getuid', lambda: 4242)  # only files of root are trusted
     strangers = [os.stat_result((0o100600, 1, 1, 1, uid, 0, 1, 0, 0, 0)) for uid in (0, 4242, 7)]
     assert [code_cache._problem(found) for found in strangers] == [
         '', '', 'belongs to the user 7']
 
 
 def test_llvm_options_are_left_as_they_were_found():
-    """In a fresh process: LLVM's options are the process's, and others use LLVM as well."""
+    """In a new process: LLVM's options are global, and other libraries use LLVM as well."""
     script = '''
 import os, sys
 os.environ['ROBODYN_CACHE_DIR'] = ''

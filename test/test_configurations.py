@@ -32,7 +32,7 @@ def flat(values, prefix=''):
 
 @pytest.mark.parametrize('path', PARAMETERS, ids=lambda path: path.name)
 def test_ros_reads_the_parameters_as_they_are_written(path):
-    """Not PyYAML's parser, but that of rcl, as every node uses it."""
+    """Read by the parser of rcl, which every node uses, and not by PyYAML."""
     content = yaml.safe_load(path.read_text())
     for section, entry in content.items():
         context = rclpy.Context()
@@ -68,7 +68,7 @@ def test_the_parameters_are_those_of_the_nodes(path):
 
 
 def test_the_files_are_written_from_the_declarations():
-    """After a change of a parameter: tools/write_config.py."""
+    """After changing a parameter, run tools/write_config.py."""
     from robodyn_ros.nodes.declarations import NODES
 
     tool = runpy.run_path(str(ROOT / 'tools/write_config.py'))
@@ -95,7 +95,7 @@ def test_examples_start_the_controllers_with_their_parameters(path):
     words = [perform_substitutions(context, part) for part in nodes[2].cmd[1:]]
     content = yaml.safe_load(Path(words[words.index('--param-file') + 1]).read_text())
     assert words[1] in content  # the joint_state_broadcaster, before it, has no parameters
-    assert not nodes[1].expanded_remapping_rules  # it hears /robot_description by itself
+    assert not nodes[1].expanded_remapping_rules  # it subscribes to /robot_description by itself
 
 
 def test_the_controllers_have_the_joints_of_the_robot():

@@ -122,7 +122,7 @@ def test_a_reference_in_the_future_is_checked_again_when_it_begins():
     bench.state()
     bench.play(still(), int((bench.now + 0.1) * 1e9))
     q = Q.copy()
-    for _ in range(20):  # led away meanwhile
+    for _ in range(20):  # moved away meanwhile
         q = q + [0.05, 0.0]
         bench.state(q)
     assert bench.controller.player.playing is None
@@ -239,7 +239,7 @@ def test_an_open_loop_whose_clock_stops_does_not_repeat_a_torque_for_ever():
     assert 'clock_stands' in bench.warned
     np.testing.assert_array_equal(bench.torques[-1][1], 0.0)
     assert bench.tick(clock=clock) is None
-    assert bench.tick(clock=clock + 10**7) is not None  # it goes on with the clock
+    assert bench.tick(clock=clock + 10**7) is not None  # it continues when the clock does
 
 
 def test_an_open_loop_whose_clock_jumps_back_goes_to_zero():
@@ -316,12 +316,12 @@ def test_an_implausible_state_is_refused_and_several_lead_to_hold_then_zero(q, q
     while bench.now < now + 0.8:
         bench.now += 0.001
         bench.controller.on_state(np.array(q), np.array(qd), stamp, bench.now)
-        stamp += 1000  # the stamps hardly go on: what persists would be believed in the end
+        stamp += 1000  # hardly any time passes: a state that persists is accepted later
         bench.tick(0.001)
         phases.add(bench.controller.phase)
     assert phases == {'gravity compensation', 'holding', 'zero'}
     np.testing.assert_array_equal(bench.torques[-1][1], 0.0)
-    bench.state(stamp=stamp + 10**9)  # a state that can be brings torque back
+    bench.state(stamp=stamp + 10**9)  # a plausible state brings the torque back
     assert bench.controller.phase == 'gravity compensation'
 
 
@@ -412,7 +412,7 @@ def test_commands_that_end_after_a_stall_have_present_stamps():
 def test_states_are_not_stale_if_their_clock_stopped_or_runs_slowly():
     bench = Bench(mode='gravity_compensation')
     assert arrive(bench, np.arange(1, 2, 0.001), np.arange(0, 1, 0.001)).all()
-    # a simulation is paused for 10 s, and goes on
+    # a simulation is paused for 10 s, then continues
     answered = arrive(bench, 2 + np.arange(0, 1, 0.001), 11 + np.arange(0, 1, 0.001))
     assert answered[12:].all() and not answered[0]
     # it runs at half the pace of the clock
@@ -422,7 +422,7 @@ def test_states_are_not_stale_if_their_clock_stopped_or_runs_slowly():
 
 @pytest.mark.parametrize('mode', ['feedforward', 'feedforward_pd'])
 def test_friction_keeps_its_direction_while_the_reference_rests(mode):
-    """It chattered with the round-off of a resting reference, or vanished at velocity zero."""
+    """It used to chatter with the round-off of a resting reference, or vanish at zero velocity."""
     sticky = rd.Dynamics(rd.load_model(planar_2r(), gravity=(0, -9.81, 0), motors={'joints': {
         'j1': {'link_friction': {'coulomb': 2.0}}}}))
     bench = Bench(mode=mode)

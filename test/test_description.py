@@ -1,4 +1,4 @@
-"""Robot descriptions: what is read, and what every broken one is answered."""
+"""Robot descriptions: what is read, and the errors for broken ones."""
 
 import numpy as np
 import pytest

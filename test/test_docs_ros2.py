@@ -101,7 +101,7 @@ def package_that_is_missing(process, line):
 
 @pytest.mark.slow
 def test_the_tutorial_runs_from_its_first_line_to_its_last(place, world, tmp_path, monkeypatch):
-    """In its order; tracking is as much better as the page says, within a factor of two."""
+    """In order; tracking improves as much as the page says, within a factor of two."""
     need_ros2()
     monkeypatch.setenv('HOME', str(tmp_path))  # the folder of the runs is in it
     monkeypatch.setenv('PATH', f'{Path(sys.executable).parent}:{os.environ["PATH"]}')

@@ -1,4 +1,4 @@
-"""`Dynamics` as an object: copies, names, threads, and inputs that are no numbers."""
+"""`Dynamics` as an object: copies, names, threads, and inputs that are not numbers."""
 
 import copy
 import pickle
@@ -87,7 +87,7 @@ def test_arguments_that_are_not_real_numbers_are_refused(panda, values):
 
 @pytest.mark.parametrize('robot', ['panda', 'palletiser'])
 def test_copies_and_pickles_compute_the_same(robot, request, rng):
-    """Also of an object that was used, and holds compiled functions."""
+    """Also for an object that was used and holds compiled functions."""
     dynamics = request.getfixturevalue(robot)
     inputs = 0.1 * rng.normal(size=(3, dynamics.n))
     want = dynamics.inverse_dynamics(*inputs), dynamics.coriolis_matrix(*inputs[:2])

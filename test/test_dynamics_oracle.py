@@ -15,7 +15,7 @@ WITHOUT = {'hector_description/robots/quadrotor_base.urdf',
 # a joint with no mass beyond it: its acceleration is undefined
 MASSLESS = {'romeo_description/urdf/romeo.urdf': 'moves no inertia',
             'romeo_description/urdf/romeo_laas_small.urdf': 'r_gripper_joint'}
-# propellers of 1e-5 kg m^2 and the like, on which nothing but round-off hangs
+# propellers of 1e-5 kg m^2 and the like, whose results are mostly round-off
 LIGHT = ('iris_description',)
 
 
@@ -94,14 +94,14 @@ def check_operational_space(dynamics, oracle, q, qd, tip):
         seen = rows @ inverse @ rows.T
         condition = np.linalg.cond(seen)
         assert space.redundancy == dynamics.model.n - space.rank
-        if condition > 1e9:  # singular: said so, and finite
+        if condition > 1e9:  # singular: reported, and finite
             assert space.singular and np.isfinite(space.Lambda).all()
             continue
         expected = np.linalg.inv(seen)
         accuracy = 1e-9 * max(1, condition * np.linalg.cond(inverse) * 1e-6)
         assert not space.singular and space.rank == len(axes)
         close(space.Lambda, expected, accuracy)
-        # free fall, say, turns nothing: compare with the size of what cancels
+        # in free fall, for example, torques cancel: compare with the terms that cancel
         size = np.abs(expected).max() * np.abs(rows).max()
         for value, torque, shift in ((space.mu, oracle.coriolis(q, qd), drift[list(axes)]),
                                      (space.rho, oracle.gravity(q), 0.0 * drift[list(axes)])):

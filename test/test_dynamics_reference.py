@@ -38,7 +38,7 @@ def test_random_robots_agree_with_lagrange(seed, rng):
 
 @pytest.mark.parametrize('seed', [1, 5])
 def test_the_recursions_on_floats_equal_the_kernels(seed, rng):
-    """What is compiled is what is written: the same lines, run on floats."""
+    """The code that is compiled gives the same results when it is run on floats."""
     model = rd.load_model(random_robot(seed))
     dynamics = rd.Dynamics(model)
     plain = dynamics.catalogue

@@ -23,7 +23,7 @@ def test_example_runs(script):
 
 @pytest.mark.skipif(None in map(shutil.which, ('cmake', 'g++')), reason='needs cmake and g++')
 def test_the_cpp_controller_holds_and_tracks(tmp_path):
-    """Exported dynamics in a C++ loop against MuJoCo, 2 s of each law, without waiting."""
+    """Exported dynamics in a C++ loop with MuJoCo, 2 s of each control law, without waiting."""
     pytest.importorskip('mujoco')
     commands = (
         [sys.executable, EXAMPLES / 'controller/prepare.py', tmp_path],

@@ -1,4 +1,4 @@
-"""Excitations: limits kept, gradients true, published figures reached."""
+"""Excitations: limits, gradients, and published figures."""
 
 import numpy as np
 import pytest
@@ -33,7 +33,7 @@ def planar():
 
 
 def by_hand(model, found, rate=1000.0):
-    """(t, q, qd, qdd, torque) of an excitation, the plain way."""
+    """(t, q, qd, qdd, torque) of an excitation, computed term by term."""
     t, motion = found.samples(rate)
     torque = rd.Dynamics(model, friction_width=0.02).inverse_dynamics(*motion[:3])
     return t, *motion[:3], torque
@@ -152,7 +152,7 @@ def test_capsules_enclose_their_geometry(lwr4, rng):
 
 def test_lwr4_single_criterion_reaches_the_published_condition(lwr4):
     """Kolyubin table 5.2, trajectory A: 34.01; W_B of 69 lumped parameters, as it is."""
-    def enough(state):  # it goes on to below 30; a test need not wait for that
+    def enough(state):  # the search would reach less than 30; the test does not wait for that
         if state.condition < 33.5:
             raise KeyboardInterrupt
 
@@ -199,7 +199,7 @@ def test_arms(name):
 
 
 def test_identification_achieves_the_expected_accuracy_of_an_excitation(planar):
-    """The excitation's log gives every parameter; the expected deviations are true."""
+    """A log of the excitation determines all parameters, with the expected deviations."""
     from robodyn_ros.report.excitation_plot import expectation
 
     found = rd.optimise_excitation(planar, budget=60.0, starts=1, periods=3)
@@ -277,6 +277,7 @@ def test_the_command(tmp_path, capsys):
     assert code == 0 and 'all limits were checked at 1000 Hz' in printed
     first, second = Excitation.from_yaml(out), Excitation.from_yaml(validation)
     lines = np.outer(np.arange(1, 5), [1 / first.period, 1 / second.period])
-    assert np.abs(lines[:, :1] - lines[:, 1:].T).min() > 1e-3  # no line of one on one of the other
+    # no harmonic of one motion coincides with one of the other
+    assert np.abs(lines[:, :1] - lines[:, 1:].T).min() > 1e-3
     assert picture.read_bytes().startswith(b'\x89PNG') and picture.stat().st_size > 20000
     assert main(['excite', str(OWN / 'planar_2r.urdf.xacro'), '--lock', 'joint1']) == 2

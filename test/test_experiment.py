@@ -48,7 +48,7 @@ def test_a_clock_that_jumps_is_a_fault_also_after_a_stall(monitor, stall, jump):
 
 def test_states_that_are_late_by_the_wall_clock_are_no_clock_jump(monitor):
     time.sleep(1.1)
-    see(monitor, 101.1)  # states stayed out
+    see(monitor, 101.1)  # no states arrived
     time.sleep(1.1)
     see(monitor, 101.2)  # the world was paused
     monitor.check()
@@ -67,7 +67,7 @@ def test_missing_states_are_not_reported_if_there_is_a_worse_fault(monitor):
 
 
 def look(monitor, seconds, effort):
-    """Hold the robot still for a while under a moving reference."""
+    """Keep the robot still for a while under a moving reference."""
     for k in range(round(seconds / 0.02)):
         see(monitor, 100.02 + 0.02 * k, tau=(effort(k), 0.0))
         monitor.check_motion(monitor.check(), np.array([0.1 + 0.02 * k, 0.2]))
@@ -167,7 +167,7 @@ def test_a_stop_stays_on_the_planned_path(script):
         piece, leaves = script.piece(start, start)
         for t in np.linspace(leaves, piece.duration, 30):
             away = np.linalg.norm(path - piece.sample(t)[0], axis=1).min()
-            assert away < 5e-3  # between points it leaves the path by the quintics alone
+            assert away < 5e-3  # between points it deviates from the path only by the quintics
 
 
 def test_a_stop_takes_as_long_as_the_effort_limits_demand(motion):
@@ -204,7 +204,7 @@ class Arm:
         self.sent.append((piece, start))
 
     def advance(self, seconds):
-        """Move on, and tell a state every 10 ms."""
+        """Advance, and report a state every 10 ms."""
         for _ in range(round(seconds / 0.01)):
             self._now += 10**7
             qd = np.zeros(2)
@@ -215,7 +215,7 @@ class Arm:
             self.monitor.add_state(self._now, self._q, qd, self._rng.normal(size=2))
 
     def at_rest(self):
-        """Move on until it rests; return how long that took, s."""
+        """Advance until it rests; return how long that took, s."""
         for k in range(1000):
             if not self.history[-1][2].any():
                 return 0.01 * k
@@ -229,7 +229,7 @@ def arm():
 
 
 def perform(arm, script, folder, tick=lambda name, fraction: None):
-    """Play a script; between two looks of the player the arm moves by 0.1 s."""
+    """Play a script; between two cycles of the player 0.1 s pass for the arm."""
     def advance(name, fraction):
         tick(name, fraction)
         arm.advance(0.1)
@@ -253,7 +253,7 @@ def test_the_robot_follows_the_whole_script_without_a_jump(arm, script, tmp_path
 
 
 def test_without_the_server_the_robot_brakes_when_the_lease_ends(arm, script, tmp_path):
-    """The arm goes on while the server stands still, which then sends nothing that moves it."""
+    """The arm continues while the server is suspended, which then sends no further motion."""
     seen = {}
 
     def tick(name, fraction):

@@ -53,7 +53,7 @@ def test_c99_agrees_with_dynamics(name, folders, tmp_path):
             expected = function.reference(*arguments)
             error = np.abs(library.call(function.name, *arguments) - expected).max()
             scale = np.abs(expected).max()
-            if function.name == 'coriolis':  # of some mechanisms it is zero but for rounding
+            if function.name == 'coriolis':  # for some mechanisms it is zero except for rounding
                 scale = max(scale, 1.0)
             assert error <= tolerance * scale, function.name
 
@@ -79,7 +79,7 @@ def test_robots_of_example_robot_data(file, tmp_path):
 
 
 def test_a_wrong_parameter_fails_the_self_test(folders, tmp_path):
-    """The self-test would notice a single changed digit."""
+    """The self-test detects a single changed digit."""
     folder = tmp_path / 'wrong'
     shutil.copytree(folders('plane'), folder)
     source = (folder / 'arm.c').read_text()
@@ -267,7 +267,7 @@ def test_the_header_says_what_is_included(folders, tmp_path):
 
 
 def test_an_identified_robot_names_its_run(tmp_path, capsys):
-    """The header tells from which logs the parameters come, and how good they were."""
+    """The header names the logs from which the parameters come, and their verdict."""
     folder, code = tmp_path / 'run', tmp_path / 'code'
     folder.mkdir()
     (folder / 'identified.urdf').write_text(

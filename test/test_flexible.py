@@ -1,4 +1,4 @@
-"""Elastic gears: against the rigid robot, against themselves, and against MuJoCo."""
+"""Elastic gears: compared with the rigid robot, with MuJoCo, and for consistency."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The texts for Gazebo, the watchdog of torques and the delay of loops: all without Gazebo."""
+"""World and robot files for Gazebo, the timeout of torques, the loop delay; without Gazebo."""
 
 import numpy as np
 import pytest

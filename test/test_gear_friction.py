@@ -1,4 +1,4 @@
-"""Friction of gears as they are: Stribeck friction and friction by load, from log to kernels."""
+"""Friction of real gears: Stribeck friction and friction by load, from logs to kernels."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +19,7 @@ CURVES = {'j1': {'viscous': 0.4, 'coulomb': 1.1, 'offset': 0.2, 'asymmetric': 0.
 
 @pytest.fixture(scope='module')
 def arm():
-    """A planar arm with a curve on each joint, and plain friction that they stand in for."""
+    """A planar arm with a friction curve at each joint, in place of plain friction."""
     return rd.load_model(planar_2r(), motors={'joints': {
         name: {'friction_curve': curve, 'link_friction': {'coulomb': 50.0}, 'armature': 0.3}
         for name, curve in CURVES.items()}})
@@ -59,7 +59,7 @@ def test_curves_survive_writing_and_reading_a_motor_file(arm):
 
 
 def test_terms_join_only_the_joints_that_have_them():
-    """A gear that rubs by its load and one with Stribeck friction, in noise as of a real arm."""
+    """One gear with friction by load and one with Stribeck friction, with realistic noise."""
     true = lwr4_with_drives()
     curve = np.full((7, 7), np.nan)
     for body, (viscous, coulomb, offset) in enumerate(true.link_friction):
@@ -80,7 +80,7 @@ def test_terms_join_only_the_joints_that_have_them():
     assert result.theta_[place] == pytest.approx(0.08, abs=0.01)
     assert rd.validate(result, last).total < rd.validate(
         rd.identify(result.linear.model, first, friction='coulomb'), last).total - 0.005
-    # what the nodes run is what was identified
+    # the nodes use what was identified
     assert result.model.friction_curve[1, 6] == pytest.approx(0.08, abs=0.01)
     _, q, qd, qdd = (x[::50] for x in motion)
     mine = rd.Dynamics(result.model).inverse_dynamics(q, qd, qdd)

@@ -1,4 +1,4 @@
-"""The process beside a node that starts others: its limits, and what follows when it is lost."""
+"""The helper process of a node, which starts others: its limits, and its replacement."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Identification of robots whose truth is known."""
+"""Identification of robots whose true parameters are known."""
 
 import numpy as np
 import pytest
@@ -23,7 +23,7 @@ def motion(true):
 
 @pytest.fixture(scope='module')
 def result(true, motion):
-    """An identification with the noise of a good arm, from a description that is wrong."""
+    """An identification with realistic noise, from a wrong description."""
     tau = rd.Dynamics(true).inverse_dynamics(*motion[1:])
     noise = coloured_noise(np.random.default_rng(22), len(tau),
                            0.01 * np.abs(tau).max(axis=0), 0.9)
@@ -49,7 +49,7 @@ def test_without_noise_the_true_parameters_are_recovered(true, rng):
 
 
 def test_intervals_cover_the_truth(true, motion):
-    """95 % intervals hold the truth in 92 to 98 % of cases, with noise as coloured as real.
+    """95 % intervals contain the truth in 92 to 98 % of cases with realistic coloured noise.
 
     Durbin-Watson is 0.3 to 0.5 here. Plain standard deviations cover far less.
     """
@@ -137,7 +137,7 @@ def test_payload_from_experiments_with_and_without(rng, known):
                          friction='coulomb')
     found = {c.name: v for c, v in zip(result.linear.columns, result.theta_, strict=True)}
     assert found['m:payload'] == pytest.approx(3.28, rel=1e-6)
-    tip = true.link_frames['tip'].translation  # the payload's parameters are about link 7's frame
+    tip = true.link_frames['tip'].translation  # the payload's parameters are in link 7's frame
     np.testing.assert_allclose([found[f'm{axis}:payload'] for axis in 'xyz'],
                                3.28 * (payload.com + tip), rtol=1e-5, atol=1e-6)
     assert result.base_.count == (79 if known is None else 78)
@@ -259,7 +259,7 @@ def test_reduced_to_the_significant_parameters(true, result):
 
 
 def test_significance_is_backward_elimination():
-    # each alone looks insignificant, together they are not: one goes, the other takes over
+    # each alone looks insignificant, but not both: without one, the other is significant
     assert significant(np.array([1.5, 1.5]), np.array([[1.0, -0.99], [-0.99, 1.0]])) == (1,)
     assert significant(np.array([10.0, 0.1]), np.eye(2)) == (0,)
     assert significant(np.array([10.0, 5.0]), np.eye(2), relative=0.1) == (0,)
@@ -286,7 +286,7 @@ def test_planar_arm_with_gravity_known_by_hand(rng):
 
 
 def test_a_delay_of_the_torques_is_found(true, motion, rng):
-    """Torques 1.5 ms older than positions, sampled at 4 ms: found, and no longer in the values."""
+    """Torques are 1.5 ms older than positions, sampled at 4 ms; the delay biases no value."""
     t, q, qd, qdd = motion
     dynamics = rd.Dynamics(true)
     delay = 0.0015
@@ -305,7 +305,7 @@ def test_a_delay_of_the_torques_is_found(true, motion, rng):
 
 
 def test_a_guard_by_default_leaves_half_of_the_fast_samples(true, motion):
-    """Near slow samples nothing counts, as far as the filter sees; not at any price."""
+    """Samples near slow ones are left out as far as the filter reaches, but at most half."""
     t, q, qd, qdd = motion
     log = rd.Log(t, q, rd.Dynamics(true).inverse_dynamics(q, qd, qdd),
                  joint_names=true.joint_names)

@@ -26,7 +26,7 @@ def torques(model, motion, rng, level=0.01, memory=0.9):
 
 
 def test_gaps_that_are_short_against_the_motion_are_bridged(true, motion, rng):
-    """Holes of nine samples every second neither split the log nor spoil fit and validation."""
+    """Gaps of nine samples every second neither split the log nor affect the errors."""
     t, q, _, _ = motion
     tau = torques(true, motion, rng)
     keep = np.arange(len(t)) % 250 > 8
@@ -96,7 +96,7 @@ def test_friction_keeps_its_direction_at_rest(true, motion):
 
 
 def test_a_useless_condition_number_is_a_bad_verdict_that_names_the_cause(true, motion, rng):
-    """Joints 5 to 7 stand still but for noise: much of the robot is not determined."""
+    """Joints 5 to 7 rest except for noise: many parameters are not determined."""
     t, q, _, _ = motion
     q = q.copy()
     q[:, 4:] = q[0, 4:]
@@ -134,7 +134,7 @@ def test_verdicts_follow_the_errors():
 
 @pytest.mark.parametrize('memory', [0.0, 0.98])
 def test_intervals_do_not_depend_on_the_filters(true, motion, memory):
-    """Four times the cutoff are not four times the information."""
+    """Four times the cutoff does not give four times the information."""
     tau = torques(true, motion, np.random.default_rng(8), 0.02, memory)
     deviations = []
     for factor in (1, 4):
@@ -146,7 +146,7 @@ def test_intervals_do_not_depend_on_the_filters(true, motion, memory):
 
 
 def test_a_payload_of_known_mass_gives_the_drive_gains(true):
-    """A wrong centre of mass changes nothing, and intervals hold the true gains."""
+    """A wrong centre of mass changes nothing, and the intervals contain the true gains."""
     payload = rd.Inertial(5.0, np.array([0.08, 0.0, 0.1]), np.diag([0.02, 0.02, 0.02]))
     loaded = true.with_payload('tip', payload.mass, payload.com, payload.inertia)
     gains = np.array([30.0, 30.0, 25.0, 25.0, 20.0, 15.0, 15.0])
@@ -169,7 +169,7 @@ def test_a_payload_of_known_mass_gives_the_drive_gains(true):
 
 
 def test_drive_gains_that_the_logs_do_not_determine_are_refused(true):
-    """A payload that is as light as the noise fixes no gain."""
+    """A payload whose torque is as small as the noise determines no gain."""
     loaded = true.with_payload('tip', 0.02, np.zeros(3), np.eye(3) * 1e-6)
     rng = np.random.default_rng(10)
     logs = []

@@ -1,4 +1,4 @@
-"""One call of the identification: from a wrong description to a model that tracks.
+"""One call of the identification: from a wrong description to a model that tracks well.
 
 The robot is a UR10 whose links, rotors and friction differ from its description, with sensor noise
 and with torque noise of 2 to 4 %. Everything runs in lock-step, in processes of their own.
@@ -61,7 +61,7 @@ def run(tmp_path_factory):
                    'lease:=100.0'):  # the clock runs as fast as it can, the server may stall
         motion = fast_motion(loop.model)
         before = rms(loop.follow(motion))
-        loop.begin(motion.at(0.0).q, held=True)  # the time of the search must not decide the noise
+        loop.begin(motion.at(0.0).q, held=True)  # the noise does not depend on the search time
         client = Client(world, name='e2e', search_time=12.0, period=10.0, periods=2,
                         torque_margin=0.35, slow=0.05, apply=True)
         client.until('search for the validation', timeout=300.0)

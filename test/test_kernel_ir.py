@@ -1,4 +1,4 @@
-"""The text of kernels: pointers as every LLVM wants them."""
+"""The text of kernels: pointers as each version of LLVM requires them."""
 
 import ctypes
 import re

@@ -28,7 +28,7 @@ def kernel(function, *sizes, shape=(1,), key=None):
 
 @pytest.fixture(params=['fast', 'ordinary'])
 def way(request, monkeypatch):
-    """Both ways from Python to a kernel."""
+    """Each of the two calls of a kernel from Python, fast and ordinary."""
     monkeypatch.setenv('ROBODYN_FAST_CALL', str(int(request.param == 'fast')))
     if request.param == 'fast' and object_layout.problem():
         pytest.skip(object_layout.problem())
@@ -142,7 +142,7 @@ def test_fast_and_ordinary_calls_give_the_same(way, rng):
     ('BYTES_CONTENT', 16, 'bytes'), ('ARRAY_SIZE', 4096, 'smaller'),
     ('PYARRAY_NEW', 10_000, 'missing')])
 def test_an_unexpected_object_layout_is_detected(monkeypatch, name, value, problem):
-    """Each assumption is made wrong in turn: none is used, and kernels still compute."""
+    """Each assumption fails in turn: the fast call is not used, and kernels still work."""
     if object_layout.problem():
         pytest.skip(object_layout.problem())
     monkeypatch.delenv('ROBODYN_FAST_CALL', raising=False)
@@ -168,7 +168,7 @@ def missing():
 
 @pytest.mark.parametrize('value', [np.nan, np.inf, -np.inf])
 def test_a_nonfinite_input_affects_only_its_own_sample(value, way):
-    """Also where the result does not depend on it, or an angle is not finite."""
+    """Also if the result does not depend on that input, or if an angle is not finite."""
     def function(a, b):
         return np.array([np.sin(a[0]), np.cos(a[0]) * b[0], b[0] * 2.0, 1.0, 0.0, b[2]])
 

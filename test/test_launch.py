@@ -144,7 +144,7 @@ def test_two_robots_in_namespaces_do_not_receive_each_others_messages(world):
 @pytest.mark.parametrize('where', ['embedded', pytest.param('gazebo', marks=pytest.mark.skipif(
     why_no_gazebo() is not None, reason=str(why_no_gazebo())))])
 def test_one_launch_file_and_calibrate_identify_the_robot(world, tmp_path, where, monkeypatch):
-    """In Gazebo, which has no rotors, a controller that counts on them lets the arm go wild."""
+    """In Gazebo, which has no rotors, a controller with rotors in its model is unstable."""
     need_ros2()
     monkeypatch.setenv('GZ_IP', '127.0.0.1')
     monkeypatch.setenv('GZ_PARTITION', f'launch{os.getpid()}')

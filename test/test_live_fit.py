@@ -9,7 +9,7 @@ from robodyn_ros.experiment.live_fit import LiveFit
 
 
 def test_a_recording_can_be_fitted_while_it_is_recorded(tmp_path):
-    """Live, of a robot whose loops do not close where all joints are at zero."""
+    """For a robot whose loops are not closed where all joints are at zero."""
     dynamics, _ = linkage(tmp_path, link3={'length': 0.5})
     with pytest.raises(rd.ValueRangeError, match=r'leaves 0\.\d+ m between link3 and link4'):
         dynamics.positions(np.zeros(2))

@@ -63,7 +63,7 @@ def test_bags_of_both_storages(arm, motion, tmp_path, storage):
     t, q, qd, _, tau = motion
     messages = [(round(s * 1e9), ('led', 'j2', 'j1'), [0, *x[::-1]], [0, *v[::-1]],
                  [0, *e[::-1]]) for s, x, v, e in zip(t, q, qd, tau, strict=True)]
-    messages.insert(3, (5, ('j1',), [1.0], [], []))  # a state that lacks a joint
+    messages.insert(3, (5, ('j1',), [1.0], [], []))  # one state lacks a joint
     write_bag(tmp_path / 'bag', storage, messages)
     log = rd.read_log(tmp_path / 'bag', arm).for_model(arm)
     np.testing.assert_allclose(log.q, q)
@@ -81,7 +81,7 @@ def test_truncated_bag_keeps_what_came_before(tmp_path):
     try:
         log = rd.read_log(cut, model)
         assert len(log) < len(whole) and 'damaged' in ' '.join(log.notes)
-    except rd.LogError as error:  # where sqlite refuses the file as a whole
+    except rd.LogError as error:  # if sqlite refuses the file as a whole
         assert 'cut.db3' in str(error)
     cut.write_bytes(content[:3000])
     with pytest.raises(rd.LogError, match='cut.db3'):
@@ -316,7 +316,7 @@ def test_corridor_gives_the_order():
 
     sections = scipy.signal.butter(order, cutoff, fs=200, output='sos')
     _, gain = scipy.signal.sosfreqz(sections, [2.0, 20.0], fs=200)
-    twice = 40 * np.log10(np.abs(gain))  # forth and back
+    twice = 40 * np.log10(np.abs(gain))  # forward and backward
     assert twice[0] >= -0.5 - 1e-9 and twice[1] <= -40
     for bad in ((20.0, 0.5, 2.0, 40.0), (2.0, 0.5, 200.0, 40.0)):
         with pytest.raises(rd.ValueRangeError, match='corridor'):

@@ -1,4 +1,4 @@
-"""Real robots: errors on data held out, beside those of the reference tools (test/data)."""
+"""Real robots: errors on held-out data, compared with reference tools (test/data)."""
 
 import numpy as np
 import pytest
@@ -43,7 +43,7 @@ def test_ur10_held_out_from_its_bag():
     # the published model: 8.10 %; without friction by load: 6.7 %
     assert validation.total < 0.036 and validation.verdict == 'good'
     terms = result.linear.friction.terms
-    assert 'Ft' in terms[1, 'l']  # the shoulder's gear rubs by the load that it carries
+    assert 'Ft' in terms[1, 'l']  # the friction of the shoulder's gear depends on its load
 
 
 def test_kr300_trained_on_a_and_b_held_out_c():

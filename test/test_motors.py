@@ -162,7 +162,7 @@ def test_full_rotors_are_bodies_of_their_own(rng):
         np.testing.assert_allclose(dynamics.gravity(q), oracle.gravity(q), atol=1e-9)
         np.testing.assert_allclose(dynamics.regressor(q, qd, qdd) @ model.standard_parameters,
                                    tau, atol=1e-9 * np.abs(tau).max())
-    # the armature model drops coupling and gyroscopics, and keeps the diagonal
+    # the armature model omits coupling and gyroscopic terms, and keeps the diagonal
     plain = rd.Dynamics(rd.load_model(arm(), motors=motors, rotor_model='armature'))
     coupling = dynamics.mass_matrix(q) - plain.mass_matrix(q)
     np.testing.assert_allclose(np.diag(plain.mass_matrix(q) - rd.Dynamics(

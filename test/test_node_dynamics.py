@@ -52,7 +52,7 @@ def node(running):
 
 
 def use(world, text):
-    """Give the node a robot; its version."""
+    """Give the node a robot; return the model version."""
     response = world.call(SetModel, 'dynamics/set_model', SetModel.Request(robot_description=text))
     assert response.success, response.message
     return response.model_version
@@ -322,7 +322,7 @@ def test_every_broken_description_is_refused_and_the_old_model_kept(shared, pand
     world, count = shared, Counts(shared)
     lines = world.logged()
     cases = {name: text for name, (text, _) in BROKEN.items()
-             if '\x00' not in text and name != 'lone surrogates'}  # no message can hold those
+             if '\x00' not in text and name != 'lone surrogates'}  # no message can contain those
     assert len(cases) > 55
     for name, text in cases.items():
         lines.clear()

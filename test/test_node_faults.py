@@ -30,7 +30,7 @@ pytestmark = pytest.mark.nodes
 TEXT = planar_2r()
 Q = (0.3, -0.4)
 USUAL = ('-p', 'mode:=gravity_compensation', '-p', 'gravity:=[0.0, -9.81, 0.0]',
-         # this machine may be busy, and nothing here is about late states
+         # this machine may be busy, and these tests do not concern late states
          '-p', 'state_timeout:=60.0', '-p', 'zero_after:=60.0', '-p', 'watchdog:=false')
 # each level refers ten times to the one before: 10^8 numbers once it is read
 ALIASES = 'a0: &a0 [1, 1]\n' + ''.join(
@@ -172,7 +172,7 @@ def test_a_rollback_restores_the_parameters_of_its_model(nodes):
     assert nodes.world.set_parameter('feedforward', 'gravity', [0.0, 0.0, 0.0]).successful
     assert nodes.world.call(Trigger, 'feedforward/rollback', Trigger.Request()).success
     assert list(nodes.value('feedforward', 'gravity')) == [0.0, -9.81, 0.0]
-    # what is changed next must not bring the other gravity back
+    # the next change must not bring the other gravity back
     assert nodes.world.set_parameter('feedforward', 'friction_width', 0.02).successful
     nodes.world.spin(0.2)
     np.testing.assert_allclose(nodes.torque(), before, atol=1e-9)
@@ -203,7 +203,7 @@ def test_a_node_warns_if_nothing_subscribes_to_its_commands(nodes):
         nodes.world.wait(warned, 'the warning', 20.0)
         assert 'nothing subscribes' not in nodes.feedforward.log()
         a_watchdog_that_stands_still_is_replaced(nodes.world, process)
-        assert 'has other publishers' not in process.log()  # it is no other commander
+        assert 'has other publishers' not in process.log()  # this is not another commander
         for _ in range(2):  # two interrupts in a row end it cleanly
             os.kill(process.pid, signal.SIGINT)
         nodes.world.wait(lambda: process.exit_code is not None, 'the end', 10.0)
@@ -244,7 +244,7 @@ def test_a_warning_names_another_commander(nodes):
 
 
 class Flood:
-    """Counts what `feedforward` passes over, and sees that its threads do not pile up."""
+    """Counts what `feedforward` skips, and checks that its threads do not accumulate."""
 
     def __init__(self, nodes):
         self._nodes, self._status = nodes, Path(f'/proc/{nodes.feedforward.pid}/status')
@@ -264,7 +264,7 @@ class Flood:
 
 
 def test_of_many_descriptions_only_the_newest_is_read(nodes):
-    """Or every one of them would wait on a thread of its own, with its text."""
+    """Otherwise each of them would wait in its own thread, with its text in memory."""
     before, flood = nodes.torque(), Flood(nodes)
     for k in range(30):
         nodes.world.describe(planar_2r(m1=1.0 + 0.01 * k))
@@ -323,7 +323,7 @@ def test_a_reference_of_30_000_points_does_not_hold_up_the_answers_to_states(nod
 
 
 def test_of_many_long_references_only_the_newest_is_read(nodes):
-    """Or as many processes would read them side by side."""
+    """Otherwise as many processes would read them at once."""
     raw = serialize_message(trajectory(('j1', 'j2'), [
         (0.01 * k, Q, (0, 0), (0, 0)) for k in range(3000)]))
     nodes.torque()
@@ -336,7 +336,7 @@ def test_of_many_long_references_only_the_newest_is_read(nodes):
 
 
 def test_references_are_still_refused_and_played(nodes):
-    """What came before has left nothing behind."""
+    """The faults before have left no trace."""
     filled = nodes.world.collect(JointTrajectory, 'feedforward/trajectory_with_effort')
     nodes.torque()
     nodes.world.publish(JointTrajectory, 'feedforward/reference', trajectory(

@@ -181,7 +181,7 @@ def test_payload_and_model_change_while_playing(world, model):
 
 
 def test_an_excitation_is_played(world, model):
-    """Found by the optimiser, sent as a message of any sampling, played with its torques."""
+    """Found by the optimiser, sent with any sampling, and played with its torques."""
     from robodyn_ros.nodes.trajectories import joint_trajectory
 
     planar = rd.load_model(planar_2r())

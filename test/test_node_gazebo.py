@@ -78,7 +78,7 @@ def command(world, *torque):
 
 
 class Observer:
-    """Hears the robot from Gazebo itself, beside the bridge."""
+    """Observes the robot in Gazebo directly, without the bridge."""
 
     def __init__(self):
         self.states = []

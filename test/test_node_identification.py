@@ -90,7 +90,7 @@ def test_an_identification_can_be_cancelled(planar, cut):
     client.until('identify')
     client.cancel()
     client.result()
-    assert client.status in (CANCELED, SUCCEEDED)  # it may have come to its end
+    assert client.status in (CANCELED, SUCCEEDED)  # it may have finished before
 
 
 # one goal at a time ---------------------------------------------------------------------------
@@ -159,7 +159,7 @@ def test_parameters_of_the_monitor_act_at_once(planar):
     result = client.result()
     planar.relay.harm = ''
     assert planar.world.set_parameter('identification', 'state_timeout', 5.0).successful
-    assert time.monotonic() - began < 4.0, result.reasons  # and not after the 5 s of the start
+    assert time.monotonic() - began < 4.0, result.reasons  # not only after the 5 s of the start
 
 
 def test_a_server_that_is_killed_during_a_motion_can_be_started_again(planar):
@@ -178,7 +178,7 @@ def test_a_server_that_is_killed_during_a_motion_can_be_started_again(planar):
 
 @pytest.fixture
 def at_real_pace(planar):
-    """The world at the pace of the wall clock, and the usual lease."""
+    """The world in real time, with the default lease."""
     planar.world.set_parameter('simulator', 'real_time_factor', 1.0)
     planar.world.set_parameter('identification', 'lease', 0.4)
     yield planar
@@ -374,7 +374,7 @@ def resident(pid):
 
 
 def test_the_memory_of_an_idle_server_does_not_grow(planar):
-    """20,000 states while nothing is recorded; each used to be kept."""
+    """20,000 states arrive while nothing is recorded; each of them used to be kept."""
     from sensor_msgs.msg import JointState
 
     planar.relay.harm = 'silent'

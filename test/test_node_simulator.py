@@ -93,7 +93,7 @@ def test_a_pause_holds_the_world_and_a_step_advances_it(world):
         assert world.call(Trigger, 'simulator/step', Trigger.Request()).success
         world.wait(lambda: states, 'a step')
         assert list(states[-1].effort) == [1.0, 2.0]
-        world.pause(False)  # this command has had its cycle
+        world.pause(False)  # this command has been used for its cycle
         world.spin(0.5)
         assert len(states) == 1
         world.pause(True)
@@ -126,7 +126,7 @@ def test_a_closed_loop_holds_the_robot_and_a_dead_controller_means_zero_torque(w
             time.sleep(0.001)
         np.testing.assert_allclose(states[-1].position, target, atol=2e-2)
         assert any(states[-1].effort)
-        world.spin(0.8)  # the controller is gone
+        world.spin(0.8)  # the controller has ended
         assert not any(states[-1].effort)
 
 
@@ -187,7 +187,7 @@ def test_bad_commands_are_refused_and_named_joints_may_be_shuffled(world):
 
 
 def test_a_description_may_be_a_parameter_and_the_node_may_be_cleaned_up(world, tmp_path):
-    """As launch files give it; the topics of the joints come with every configuration."""
+    """As launch files pass it; each configuration creates the topics of the joints."""
     parameters = tmp_path / 'parameters.yaml'
     parameters.write_text(yaml.safe_dump({'/**': {'ros__parameters': {
         'robot_description': PLANAR, 'rate': 100.0}}}))

@@ -1,4 +1,4 @@
-"""The robots in `urdf/`: each loads, is judged good, and is what its text says it is."""
+"""The robots in `urdf/`: each loads, is judged good, and is as its comments say."""
 
 from pathlib import Path
 

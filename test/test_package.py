@@ -192,7 +192,7 @@ def test_a_workspace_built_with_colcon(tmp_path):
 
 @pytest.mark.slow
 def test_a_wheel_has_all_files_and_no_common_names_on_path(tmp_path):
-    """Built as pip does, from what is under version control."""
+    """Built by pip from the files under version control."""
     tracked = subprocess.run(['git', 'ls-files', '-co', '--exclude-standard'], cwd=ROOT,
                              capture_output=True, text=True)
     if tracked.returncode:

@@ -26,7 +26,7 @@ def nominal():
 
 
 def simulate(closed, seed, seconds=20.0, rate=500):
-    """A log of the simulated arm that follows a random motion under the nominal law and PD."""
+    """A log of the simulated arm following a random motion with its nominal model and PD."""
     simulation = Simulation(closed.model.description.urdf, truth=TRUTH, loops=LOOPS,
                             timestep=1 / rate, sensors=Sensors(
                                 effort_noise=(1.5, 3.0, 2.0, 0.1), position_step=2e-6,
@@ -70,7 +70,7 @@ def test_the_commands_accept_loops(logs, tmp_path, capsys):
 
 
 def test_identified_from_simulated_data(nominal, logs):
-    """Nominal off by tens of percents; on a motion of its own the identified arm is within 1 %."""
+    """The description is off by tens of percent; the identified arm is within 1 % on new data."""
     result = rd.identify(nominal, logs[0], slow=0.05, friction='coulomb')
     validation = rd.validate(result, logs[1])
     print(validation.nominal, validation.relative_error, validation.relative_error_filtered)

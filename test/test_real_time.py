@@ -1,4 +1,4 @@
-"""Controller and robot as real nodes in processes, in real time: a loop at 1 kHz, and deaths."""
+"""Controller and robot as nodes in real time: a loop at 1 kHz, and processes that die."""
 
 import os
 import signal
@@ -95,7 +95,7 @@ class Commands:
 
 
 def test_a_watchdog_outside_the_process_holds_then_commands_zero(world, stalls):
-    """The watchdog is killed; the controller is stopped for a second, goes on, is killed."""
+    """The watchdog is killed; the controller is suspended for a second, resumed, then killed."""
     with real_time(world, 'command_timeout:=10.0') as loop, Commands(world) as commands:
         helper, = children(loop.controller.pid)
         os.kill(max(children(helper)), signal.SIGKILL)
@@ -143,7 +143,7 @@ def test_a_watchdog_outside_the_process_holds_then_commands_zero(world, stalls):
         print(f'the watchdog acts {gap:.3f} s after the controller was killed')
         assert gap < 0.05 + stalls.worst(began)
         steps = np.abs(np.diff(torque, axis=0)).max(axis=1) / np.maximum(np.diff(t), 0.002)
-        assert steps.max() < 4 / RAMP * np.abs(held).max()  # it fades, it does not fall
+        assert steps.max() < 4 / RAMP * np.abs(held).max()  # it fades without a jump
         assert (np.abs(torque) <= limit).all()
 
 
@@ -157,7 +157,7 @@ def test_a_killed_controller_without_a_watchdog_means_zero_torque(world):
         t, _, _, effort = loop.history()
         last = seconds(loop.torques[-1])
         silent = t[(t > last) & ~effort.any(axis=1)][0] - last
-        assert silent < 0.3 + 0.1  # the stated time, and what was on its way
+        assert silent < 0.3 + 0.1  # the stated time, and that of messages on their way
 
 
 def test_the_last_command_of_a_stopped_controller_is_zero(world):
@@ -180,7 +180,7 @@ def test_a_simulator_that_dies_and_comes_back(world):
         heard = list(loop.torques)
         effort, gap = np.array([m.effort for m in heard]), np.diff([seconds(m) for m in heard])
         slope = np.abs(np.diff(effort, axis=0)).max(axis=1) / np.maximum(gap, 1e-6)
-        assert slope.max() < 1.6 / RAMP * np.abs(effort).max()  # it ramps, it does not fall
+        assert slope.max() < 1.6 / RAMP * np.abs(effort).max()  # it ramps without a jump
         loop.simulator = loop.start_simulator()
         world.wait(lambda: 'gravity' in world.diagnostics['feedforward']['message'], 'recovery')
         loop.begin(POSE)

@@ -98,7 +98,7 @@ def test_the_spectrum_ends_at_the_cutoff_of_the_fit(folder):
 @pytest.mark.slow
 @pytest.mark.skipif(BROWSER is None, reason='there is no Chromium on this machine')
 def test_it_prints_with_every_table_and_vector_charts(folder, tmp_path):
-    """Also what is folded on the screen; on a few pages of A4."""
+    """Also the sections that are folded on the screen; on a few pages of A4."""
     pdf = tmp_path / 'report.pdf'
     subprocess.run([BROWSER, '--headless', '--no-sandbox', '--disable-gpu',
                     f'--user-data-dir={tmp_path}', '--no-pdf-header-footer',
@@ -106,7 +106,7 @@ def test_it_prints_with_every_table_and_vector_charts(folder, tmp_path):
                    capture_output=True, timeout=120)
     data = pdf.read_bytes()
     assert 5 <= len(re.findall(rb'/Type\s*/Page\b', data)) <= 20
-    assert b'/Subtype /Image' not in data  # curves are drawn, not photographed
+    assert b'/Subtype /Image' not in data  # curves are vector graphics, not pixels
     if shutil.which('pdftotext') is None:
         pytest.skip('there is no pdftotext on this machine')
     text = subprocess.run(['pdftotext', '-layout', pdf, '-'], capture_output=True, text=True,
@@ -116,7 +116,7 @@ def test_it_prints_with_every_table_and_vector_charts(folder, tmp_path):
 
 
 def test_notebooks_show_tables_and_figures(outcome):
-    """Texts from outside are escaped; every figure names its axes."""
+    """Texts from input files are escaped; every figure has labelled axes."""
     result, validation = outcome.result, outcome.validation
     for one, words in ((result, 'Fcl:elbow_joint'), (validation, 'at most 8%'),
                        (result.model, 'effort limit')):

@@ -1,4 +1,4 @@
-"""The security policy by itself; test/faults/test_campaign.py compares it with running nodes."""
+"""The security policy as a file; test/faults/test_campaign.py compares it with running nodes."""
 
 import pytest
 
@@ -26,7 +26,7 @@ def test_the_command_calls_the_action_that_the_node_serves():
 
 
 def test_the_policy_has_the_form_that_sros2_requires():
-    """As policy.xsd of sros2 has it, whose files no package index has."""
+    """As policy.xsd of sros2 requires it, which is not available as a package."""
     policy = load()
     assert policy.get('version') == '0.2.0' and 'ALLOW' in FILE.read_text()
     kinds = {'topics': ('topic', {'publish', 'subscribe'}),

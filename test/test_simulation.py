@@ -1,4 +1,4 @@
-"""The embedded engine against this package's equations, and control laws in its closed loop."""
+"""The embedded engine compared with this package's equations, and control laws in it."""
 
 import numpy as np
 import pytest
@@ -191,7 +191,7 @@ def tracking_error(simulation, law, motion):
 
 
 def joint_gains(dynamics, motion):
-    """Gains that no joint's least inertia on the way turns unstable at 1 kHz."""
+    """Gains that are stable at 1 kHz with the least inertia of each joint along the motion."""
     mass = dynamics.mass_matrix(motion[1])
     least = np.diagonal(mass, axis1=1, axis2=2).min(axis=0)
     return Gains.of(len(least), 100.0 * least, 20.0 * least)
@@ -243,10 +243,10 @@ FRICTION = (14.0, 14.0, 10.0, 5.0, 5.0, 2.5)  # N m, which no description has
 
 @pytest.mark.parametrize('motors, wrists, sticky, largest', [
     (None, 1.0, False, (0.0, 0.03)),      # the automatic gains
-    (None, 6.0, False, (0.0, 0.03)),      # kd = 120 m: as stiff as the delay bears
+    (None, 6.0, False, (0.0, 0.03)),      # kd = 120 m: as stiff as the delay permits
     (None, 20.0, False, (0.5, np.inf)),   # kd = 400 m: it diverges
     (None, 6.0, True, (1.0, 1.5)),        # the last wrist sticks all the same
-    (ROTORS, 1.0, True, (0.05, 0.3)),     # with its rotor it follows
+    (ROTORS, 1.0, True, (0.05, 0.3)),     # with its rotor it follows the motion
 ])
 def test_limits_of_the_gains_and_what_friction_requires(motors, wrists, sticky, largest):
     """At 500 Hz, with states that are 4 ms late; the largest error of wrist 3."""

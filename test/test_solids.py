@@ -1,4 +1,4 @@
-"""Solids from geometry, and the inertials that they lend to links without one."""
+"""Solids from geometry, and the inertials that links without one receive from them."""
 
 import re
 from pathlib import Path

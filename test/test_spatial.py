@@ -1,4 +1,4 @@
-"""Rigid bodies, rotations and safe numbers."""
+"""Rigid bodies, rotations and safe division."""
 
 import numpy as np
 import pytest

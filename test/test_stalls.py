@@ -1,4 +1,4 @@
-"""The control process beside tests in real time sees what delays processes of this machine."""
+"""The control process of real-time tests measures the stalls of this machine."""
 
 import os
 import signal

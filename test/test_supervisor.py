@@ -134,7 +134,7 @@ def test_automatic_gains_follow_from_least_inertia_and_gravity():
     lambda: rd.Dynamics(rd.load_model(PANDA_URDF)),
     lambda: rd.ClosedLoopDynamics(rd.load_model(PALLETISER), LOOPS)], ids=['panda', 'palletiser'])
 def test_automatic_gains_hold_an_arm_upright(load, rng):
-    """Feed-forward and PD about any pose: what pulls back is more than what gravity pushes."""
+    """Feed-forward and PD at any pose: the gains exceed the destabilising effect of gravity."""
     dynamics = load()
     joints = dynamics.joints
     q = rng.uniform(np.maximum(joints.lower, -3), np.minimum(joints.upper, 3), (400, joints.n))

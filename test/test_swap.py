@@ -43,7 +43,7 @@ def test_a_model_is_applied_only_if_its_validation_is_good_or_by_force(verdict, 
 
 
 class User:
-    """A node with a history of models; it answers when it is told to."""
+    """A node with a history of models; it answers on request of the test."""
 
     def __init__(self, name, answers=True, refuses=False):
         self.name, self.models, self.refuses = name, ['old'], refuses

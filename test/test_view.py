@@ -1,4 +1,4 @@
-"""The robot in the browser: what is drawn, what the page says, and who can open it."""
+"""The robot in the browser: what is drawn, the text of the page, and who can open it."""
 
 import signal
 import socket

@@ -23,7 +23,7 @@ def pulse():
 
 
 def run(watchdog, begin, end, dead=False, terms=TERMS):
-    """Times and torques that it commands, looked at every 5 ms."""
+    """Times and torques that it commands, sampled every 5 ms."""
     rows = [(now, watchdog.tick(terms, dead, now)) for now in np.arange(begin, end, 0.005)]
     return [(now, *answer) for now, answer in rows if answer is not None]
 
@@ -33,7 +33,7 @@ def test_nothing_is_commanded_beside_a_live_or_idle_controller(pulse):
     for now in np.arange(0.0, 1.0, 0.005):
         pulse.beat(now, True)
         assert watchdog.tick(TERMS, False, now) is None
-    pulse.beat(1.0, False)  # nothing is commanded: there is nothing to end
+    pulse.beat(1.0, False)  # nothing was commanded, so there is nothing to end
     assert not run(watchdog, 1.0, 3.0) and not run(watchdog, 3.0, 4.0, dead=True)
     pulse.beat(4.0, True)
     assert not run(watchdog, 4.0, 6.0, terms=None)

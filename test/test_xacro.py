@@ -36,7 +36,7 @@ def test_a_trusted_xacro_can_run_code(tmp_path):
 
 
 def harm(folder: Path, port: int) -> dict[str, str]:
-    """Expressions that do what a description has no business to do."""
+    """Expressions that do what no description should do."""
     mark = folder / 'mark'
     imported = f"{ESCAPE}['__builtins__']['__import__']"
     return {

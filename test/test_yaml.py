@@ -1,4 +1,4 @@
-"""YAML and files from strangers: every failure is our own error, at bounded cost."""
+"""Untrusted YAML and other files: every failure is a package error, at bounded cost."""
 
 import os
 import time
@@ -24,7 +24,7 @@ ALIASES = 'a: &a [1, 1, 1, 1, 1, 1, 1, 1, 1]\n' + ''.join(
     f'{after}: &{after} [{", ".join([f"*{before}"] * 9)}]\n'
     for before, after in zip(LETTERS, LETTERS[1:], strict=False))
 
-# text, and what the error says; each once stopped a reader in another way
+# text, and what the error says; each of them once made a reader fail differently
 HOSTILE = {
     'a date that is none': ('joints: {j: {gear_ratio: 2020-13-45}}', "gear_ratio.*'2020-13-45'"),
     'aliases of aliases': (ALIASES, 'entries'),

@@ -1,7 +1,7 @@
 """The campaign of faults: ``python test/faults/campaign.py [SECONDS]``, ten minutes by default.
 
 A fifth of the time goes to the controller without ROS, the rest to running nodes, which are
-started anew for every 60 faults: for a tree, an elastic arm and a robot with closed loops in turn.
+restarted after every 60 faults: for a tree, an elastic arm and a robot with closed loops in turn.
 It prints its figures as a table, and ends with an error where an invariant does not hold.
 """
 

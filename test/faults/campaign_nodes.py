@@ -1,4 +1,4 @@
-"""The nodes of the campaign, and what must hold whatever is done to them.
+"""The nodes of the campaign, and the invariants that hold whatever is done to them.
 
 The nodes `feedforward` (with its watchdog), `dynamics`, `simulator` and `identification` run for
 one robot in processes of their own, and, where Gazebo is installed, `gazebo_bridge` in place of

@@ -49,7 +49,7 @@ def dynamics_of(structure, heavy):
 
 
 class Sequence:
-    """One random sequence; `step` does something and checks what follows from it."""
+    """One random sequence; `step` applies a fault and checks the invariants."""
 
     def __init__(self, structure, seed):
         self.rng = np.random.default_rng(seed)
@@ -77,7 +77,7 @@ class Sequence:
         self.events[kind] += 1
 
     def step(self):
-        """Do one thing; return how many torques were commanded."""
+        """Apply one fault or event; return how many torques were commanded."""
         what = str(self.rng.choice(TEMPERS))
         self.events[what] += 1
         count = 0
@@ -179,7 +179,7 @@ class Sequence:
         except ReferenceRefused:
             self.events['refused'] += 1
             return
-        except RobodynError:  # it is no motion at all
+        except RobodynError:  # the reference contains no motion
             self.events['malformed'] += 1
             return
         assert np.isfinite(tau).all() and (np.abs(tau) <= self.joints.effort_limit).all()

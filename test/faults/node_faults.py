@@ -29,7 +29,7 @@ class Campaign(CampaignNodes):
     """A source of random faults."""
 
     def step(self):
-        """Do one random thing, and go on with good states for a moment."""
+        """Apply one random fault, then continue with good states for a moment."""
         faults = [name for name in dir(self) if name.startswith('fault_')]
         name = str(self.rng.choice(faults))
         self.events[name.removeprefix('fault_')] += 1
@@ -80,7 +80,7 @@ class Campaign(CampaignNodes):
         self.world.spin(float(self.rng.uniform(0.1, 1.3)))
 
     def fault_motions(self):
-        """A good reference, in whichever mode; what comes next comes while it is played."""
+        """A good reference, in any mode; the next fault comes while it is being followed."""
         q, still = self.robot.q, np.zeros(self._n)
         self.world.publish(JointTrajectory, 'feedforward/reference', trajectory(
             self.robot.names, [(0.0, q, still, still), (0.5, q + 0.02, still, still),
