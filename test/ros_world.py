@@ -52,7 +52,7 @@ class World:
         for listener in self._listeners:
             listener.stop()
         self.executor.shutdown()
-        self.node.destroy_node()  # or its latched messages outlive the test
+        self.node.destroy_node()  # otherwise its latched messages outlive the test
         rclpy.shutdown(context=self.context)
         release_domain(self._domain)
 
@@ -156,7 +156,7 @@ class World:
 
 
 def children(pid):
-    """The processes that a process has started and that run."""
+    """The running processes that a process has started."""
     return [int(word) for word in Path(f'/proc/{pid}/task/{pid}/children').read_text().split()]
 
 

@@ -18,7 +18,7 @@ from robodyn_ros.identification.friction import FrictionShape
 from robodyn_ros.identification.linear_model import LinearModel
 
 OWN = LWR4.parent
-# Kolyubin table 5.1 (the model's own limits are the joints')
+# Kolyubin table 5.1 (joint limits are those of the model)
 TABLE_5_1 = {'tool': 'tip', 'height': -0.1, 'distance': 0.2, 'torque_margin': 0.0}
 
 
@@ -71,7 +71,7 @@ def test_series_start_and_end_at_rest_and_have_consistent_derivatives(harmonics,
         np.arange(64) * period / 64).qdd, atol=1e-9 * np.abs(here.qdd).max() * 10)
 
 
-def test_before_and_after_the_robot_rests(planar):
+def test_the_robot_rests_before_and_after_the_excitation(planar):
     found = Basis(4.0, 3, 30).excitation(np.ones((5, 2)), planar.joint_names, 2, {})
     assert not found.at(-1.0).qd.any() and not found.at(9.0).qdd.any()
     np.testing.assert_allclose(found.at(9.0).q, found.at(0.0).q)

@@ -193,7 +193,7 @@ def test_a_node_warns_if_nothing_subscribes_to_its_commands(nodes):
                      '-p', 'watchdog:=true', '-p', 'realtime_priority:=10',
                      '-p', 'lock_memory:=true') as process:
         nodes.world.wait_for_model('unheard')
-        it_runs_in_real_time_or_says_why_not(process)
+        check_real_time_scheduling_or_warning(process)
 
         def warned():
             nodes.world.state(('j1', 'j2'), Q, (0.0, 0.0))
@@ -202,7 +202,7 @@ def test_a_node_warns_if_nothing_subscribes_to_its_commands(nodes):
                 in process.log()
         nodes.world.wait(warned, 'the warning', 20.0)
         assert 'nothing subscribes' not in nodes.feedforward.log()
-        a_watchdog_that_stands_still_is_replaced(nodes.world, process)
+        check_that_a_suspended_watchdog_is_replaced(nodes.world, process)
         assert 'has other publishers' not in process.log()  # this is not another commander
         for _ in range(2):  # two interrupts in a row end it cleanly
             os.kill(process.pid, signal.SIGINT)
@@ -210,7 +210,7 @@ def test_a_node_warns_if_nothing_subscribes_to_its_commands(nodes):
         assert process.exit_code == 0 and 'Traceback' not in process.log()
 
 
-def it_runs_in_real_time_or_says_why_not(process):
+def check_real_time_scheduling_or_warning(process):
     def policies(pid):
         return {(os.sched_getscheduler(int(thread)), os.sched_getparam(int(thread)).sched_priority)
                 for thread in os.listdir(f'/proc/{pid}/task')}
@@ -227,7 +227,7 @@ def it_runs_in_real_time_or_says_why_not(process):
     assert ('the memory is not locked' in process.log()) == (locked == 0)
 
 
-def a_watchdog_that_stands_still_is_replaced(world, process):
+def check_that_a_suspended_watchdog_is_replaced(world, process):
     def watchdog():
         return [pid for helper in children(process.pid) for pid in children(helper)]
     before = watchdog()
@@ -258,9 +258,9 @@ class Flood:
         self._nodes.world.spin(0.01)
         assert self._threads() <= self._usual + 4
 
-    def passed_over(self, count):
+    def skipped(self, count):
         self._nodes.world.wait(lambda: self._nodes.world.count(
-            'feedforward', 'superseded') > self._before + count, 'messages that were passed over')
+            'feedforward', 'superseded') > self._before + count, 'skipped messages')
 
 
 def test_of_many_descriptions_only_the_newest_is_read(nodes):
@@ -270,7 +270,7 @@ def test_of_many_descriptions_only_the_newest_is_read(nodes):
         nodes.world.describe(planar_2r(m1=1.0 + 0.01 * k))
         flood.go_on()
     nodes.world.describe(TEXT)
-    flood.passed_over(5)
+    flood.skipped(5)
 
     def as_before():
         return np.allclose(nodes.torque(), before, atol=1e-9)
@@ -290,7 +290,7 @@ def test_parameter_values_given_at_launch_are_checked(nodes, name, bad, why):
 
 @pytest.mark.real_time
 def test_a_reference_of_30_000_points_does_not_hold_up_the_answers_to_states(nodes, stalls):
-    """It is read in a process of its own; meanwhile every state is answered soon."""
+    """It is read in a separate process; meanwhile every state is answered soon."""
     times = 0.01 * np.arange(30_000)
     sweep = trajectory(('j1', 'j2'), [(t, Q, (0, 0), (0, 0)) for t in times])
     raw = serialize_message(sweep)
@@ -315,7 +315,8 @@ def test_a_reference_of_30_000_points_does_not_hold_up_the_answers_to_states(nod
     print(f'{len(raw)} bytes taken in {time.monotonic() - began:.2f} s; states answered within '
           f'{max(found):.3f} s, at the median {np.median(found):.4f} s; without a reference '
           f'{max(usual):.3f} s and {np.median(usual):.4f} s')
-    nodes.world.wait(lambda: nodes.world.count('feedforward', 'references') == taken + 1, 'it')
+    nodes.world.wait(lambda: nodes.world.count('feedforward', 'references') == taken + 1,
+                     'the reference')
     # the test itself receives 3 MB meanwhile
     assert max(found) < 0.1 + 2 * max(usual) + 2 * stalls.worst(began)
     assert np.median(found) < 0.02 + 3 * np.median(usual)
@@ -331,7 +332,7 @@ def test_of_many_long_references_only_the_newest_is_read(nodes):
     for _ in range(12):
         nodes.world.publish(JointTrajectory, 'feedforward/reference', raw)
         flood.go_on()
-    flood.passed_over(2)
+    flood.skipped(2)
     nodes.world.wait(lambda: nodes.world.count('feedforward', 'references') > taken, 'the newest')
 
 

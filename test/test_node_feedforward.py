@@ -49,7 +49,7 @@ def send_until_played(world, message, messages):
             return
         except AssertionError:
             continue
-    raise AssertionError('nothing is played')
+    raise AssertionError('no torques arrived for the reference')
 
 
 @pytest.mark.real_time
