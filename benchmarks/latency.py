@@ -1,9 +1,8 @@
 """Latency of the node `dynamics` at 1 kHz compared with a bare rclpy relay of the same messages.
 
-Both run in processes of their own, one after the other and alternating, and hear the same states
-from this process. The relay is the least that an rclpy node can do: it takes each JointState and
-publishes it again as it is. The node takes the same and publishes its gravity torques, a
-JointState of the same joints.
+Both run in separate processes, in alternation, and receive the same states from this process. The
+relay does the least that an rclpy node can do: it publishes each JointState again, unchanged. The
+node answers the same states with gravity torques, as a JointState of the same joints.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from stalls import StallRecorder
 def test_a_stopped_process_counts_as_a_stall():
     recorder = StallRecorder()
     try:
-        time.sleep(0.5)  # it is asleep most of the time by now
+        time.sleep(0.5)  # by now it has started, and sleeps most of the time
         began = time.monotonic()
         os.kill(recorder.pid, signal.SIGSTOP)
         time.sleep(0.3)

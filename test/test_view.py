@@ -65,7 +65,7 @@ def server():
 
 
 def test_sliders_move_the_robot_and_its_torques(server):
-    """Nominal and heavier model side by side; links with issues are marked."""
+    """The nominal and a heavier model side by side; links with issues are marked."""
     from robodyn_ros.view import Viewer
 
     model = rd.load_model(PANDA_URDF)
@@ -137,7 +137,7 @@ def test_the_command_listens_only_on_loopback_and_ends_on_interrupt(tmp_path):
     try:
         assert any(f'The robot is at http://127.0.0.1:{port}' in line for line in process.stdout)
         with socket.socket() as other:
-            other.bind(('127.0.0.2', port))  # in use, if the server heard on every interface
+            other.bind(('127.0.0.2', port))  # fails if the server listens on all interfaces
     finally:
         process.send_signal(signal.SIGINT)
         assert process.wait(30) == 0

@@ -22,8 +22,8 @@ def write_mjcf(result: Result, path: str | Path) -> None:
     Joints have armature, damping and dry friction; where friction has further terms, these
     approximate it. Every joint has a motor with the effort limit of the URDF. Without meshes,
     bars from joint to joint stand for the links. A comment names what the data do not determine:
-    parameters that have no effect on the torques, and combinations that the motion hardly tells
-    apart. Their values come from the description, and forces between the links that depend on
+    parameters that have no effect on the torques, and combinations that the motion hardly
+    distinguishes. Their values come from the description, and forces between the links that depend on
     them are not identified.
 
     Parameters
