@@ -1,8 +1,9 @@
 """Effect of real-time scheduling: latency of `dynamics` at 1 kHz on a machine with full load.
 
-As many processes as there are cores count without end. The node runs with ordinary scheduling and
-with ``realtime_priority`` and ``lock_memory`` in turn. This process, which sends the states and
-hears the answers, stands for the robot's driver and has a real-time priority both times.
+As many processes as there are cores use all the processor time they can get. The node runs with
+ordinary scheduling and with ``realtime_priority`` and ``lock_memory`` in turn. This process, which
+sends the states and receives the answers, takes the place of the robot's driver and has real-time
+priority both times.
 """
 
 from __future__ import annotations

@@ -89,7 +89,7 @@ def is_inertia(tensor: Array) -> bool:
 
 
 def inertial_parameters(inertial: Inertial) -> Array:
-    """Return the 10 inertial parameters about the origin of the frame (theory section 1).
+    """Return the 10 inertial parameters about the origin of the frame.
 
     The tensor is shifted from the centre of mass by Steiner's theorem (Kolyubin App. 3).
     """

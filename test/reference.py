@@ -1,4 +1,4 @@
-"""A slow, simple reference: Lagrange's closed form, link by link (theory section 2.1).
+"""A slow, simple reference: Lagrange's closed form, link by link.
 
 Reads the description itself, so that lumping, locking and frames are checked as well. Derivatives
 are central differences.

@@ -10,7 +10,7 @@ import robodyn_ros as rd
 from robodyn_ros.identification.friction import FrictionShape
 from robodyn_ros.identification.linear_model import LinearModel
 
-# theory section 8.2, Kolyubin 5.3 and 5.8: the KUKA LWR 4+
+# the KUKA LWR 4+ in Kolyubin 5.3 and 5.8
 COUNTS = {'rigid': (43, 16, 11), 'model1': (64, 16, 11), 'lumped': (69, 18, 11),
           'model2': (92, 16, 11), 'model3': (28, 0, 0)}
 

@@ -29,7 +29,7 @@ assert 'longer than 0.2 s' in fails('sleep', 30.0, seconds=0.2)
 assert 'more memory' in fails('bytes', 3 * 2**30)
 assert 'math domain' in fails('sqrt', -1.0)
 assert helper.call('sqrt', 25.0) == 5.0
-for number in (signal.SIGKILL, signal.SIGSTOP):  # it is gone; it stands still
+for number in (signal.SIGKILL, signal.SIGSTOP):  # it is killed; it is suspended
     before = helper.pid
     os.kill(before, number)
     assert helper.call('sqrt', 9.0) == 3.0

@@ -1,4 +1,4 @@
-"""Properties that always hold (theory section 7), on random robots and states."""
+"""Properties that always hold, on random robots and states."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The worked examples of the course texts, at random values (theory section 9)."""
+"""The worked examples of the course texts, at random values."""
 
 import numpy as np
 import pytest

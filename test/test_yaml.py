@@ -26,7 +26,7 @@ ALIASES = 'a: &a [1, 1, 1, 1, 1, 1, 1, 1, 1]\n' + ''.join(
 
 # text, and what the error says; each of them once made a reader fail differently
 HOSTILE = {
-    'a date that is none': ('joints: {j: {gear_ratio: 2020-13-45}}', "gear_ratio.*'2020-13-45'"),
+    'an invalid date': ('joints: {j: {gear_ratio: 2020-13-45}}', "gear_ratio.*'2020-13-45'"),
     'aliases of aliases': (ALIASES, 'entries'),
     'an alias of itself': ('a: &a [*a]', 'alias'),
     'an alias without an anchor': ('a: *b', 'alias'),

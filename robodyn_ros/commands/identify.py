@@ -87,7 +87,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add('--torques-of', nargs='+', metavar='JOINT',
         help='joints whose measured torques are used (default: all)')
     add('--lock', nargs='+', default=[], metavar='JOINT=VALUE',
-        help='joints that stand still at a position, rad or m; joints that mimic them follow')
+        help='joints that are held at a position, rad or m; joints that mimic them follow')
     add('--friction-width', type=float, metavar='FRACTION',
         help='width over which friction changes its direction, as a fraction of the fast speed '
         '(default: chosen)')

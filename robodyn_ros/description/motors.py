@@ -1,4 +1,4 @@
-"""Reads motor and gear data from URDF and SRDF in all known spellings (theory section 3).
+"""Reads motor and gear data from URDF and SRDF in all known spellings.
 
 Later sources override earlier ones: first the tags of the URDF, then ``<rotor_params>`` of an SRDF
 file, then a motor YAML (``motor_yaml.py``). Every value becomes a `Finding`, which says where it

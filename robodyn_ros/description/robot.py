@@ -138,7 +138,7 @@ CURVE = tuple(entry.name for entry in fields(FrictionCurve))
 
 @dataclass(frozen=True)
 class Motor:
-    """Motor and gear of one joint (theory section 3).
+    """Motor and gear of one joint.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Mass matrix by the composite rigid body algorithm: theory section 2.3.
+"""Mass matrix by the composite rigid body algorithm (Kolyubin 2.27, Velagić 4.34).
 
 With all joints beyond joint i locked, the bodies that joint i carries form one rigid body. The
 wrench that gives it a unit acceleration about joint i, projected onto the axes of joint i and of

@@ -1,4 +1,4 @@
-"""Forward dynamics: ``M qdd = tau - bias`` by L' D L elimination (theory section 2.3)."""
+"""Forward dynamics: ``M qdd = tau - bias`` by L' D L elimination."""
 
 from __future__ import annotations
 

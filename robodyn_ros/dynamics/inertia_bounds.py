@@ -1,4 +1,4 @@
-"""Bounds of the mass matrix's eigenvalues over the joint range: theory section 7."""
+"""Bounds of the mass matrix's eigenvalues over the joint range (Velagić 4.2.4)."""
 
 from __future__ import annotations
 

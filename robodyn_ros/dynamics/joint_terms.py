@@ -1,4 +1,4 @@
-"""Joint torques of armature and friction (theory sections 3, 4)."""
+"""Joint torques of armature and friction (Kolyubin 5.7-5.8, Velagić 4.45)."""
 
 from __future__ import annotations
 

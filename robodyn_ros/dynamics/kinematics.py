@@ -1,4 +1,4 @@
-"""Poses, Jacobians and their drift, in the axes of the root frame (theory section 5)."""
+"""Poses, Jacobians and their drift, in the axes of the root frame."""
 
 from __future__ import annotations
 

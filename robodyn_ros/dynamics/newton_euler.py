@@ -1,4 +1,4 @@
-"""Recursive Newton-Euler (Luh-Walker-Paul): theory section 2.2.
+"""Recursive Newton-Euler (Luh-Walker-Paul; Velagić 4.89-4.95, Kolyubin 3.3-3.8).
 
 The forward pass computes angular velocity, angular acceleration and acceleration of the origin of
 each frame; the backward pass computes force and moment that the parent exerts. Gravity is

@@ -1,4 +1,4 @@
-"""Operational-space dynamics: theory section 5 (Kolyubin 1.18)."""
+"""Operational-space dynamics (Kolyubin 1.18)."""
 
 from __future__ import annotations
 

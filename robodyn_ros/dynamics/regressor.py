@@ -1,4 +1,4 @@
-"""The regressor Y of ``tau = Y(q, qd, qdd) chi``: theory section 8.1 (Kolyubin 5.4-5.9).
+"""The regressor Y of ``tau = Y(q, qd, qdd) chi`` (Kolyubin 5.4-5.9).
 
 By virtual power, the torque that a parameter of body i causes at joint a is the twist of frame i
 for a unit velocity of joint a, times the wrench of body i for a unit value of the parameter.

@@ -32,8 +32,7 @@ class Tree:
 
     A rotor is a body on its carrier whose joint turns by ``row @ q`` (gear ratio included). Since
     it is symmetric about its axis, its angle has no effect, and its frame is that of the carrier.
-    Its inertia at rest is subtracted from the carrier, which already includes it (theory section
-    3).
+    Its inertia at rest is subtracted from the carrier, which already includes it.
 
     Attributes
     ----------
@@ -164,7 +163,7 @@ def regroup(tree: Tree) -> Tree:
 
     Mass on a joint's axis moves with the parent at any joint angle. The mass of a body, its first
     moment along the axis and one transverse moment of inertia can therefore be assigned to the
-    parent, as a line of mass on the axis (the regrouping of base parameters, theory section 8.2).
+    parent, as a line of mass on the axis (the regrouping of base parameters).
     What is assigned to the root has no effect, since the root is at rest. The inertia tensor of a
     body on a prismatic joint is assigned to the parent too, since both turn alike. Joint reactions
     change.

@@ -1,6 +1,6 @@
 """Physically consistent estimates by a semidefinite program with a prior on the nominal model.
 
-The 4 x 4 pseudo-inertia of every body is positive definite (theory section 8.7), and rotor
+The 4 x 4 pseudo-inertia of every body is positive definite (Wensing and others 2018), and rotor
 inertias and friction are not negative. Parameters that the log does not determine stay close to
 the nominal model. The distance between two bodies does not depend on units or frames: it is the
 second-order form of the log-determinant divergence, ``tr((P0^-1 dP)^2)``.

@@ -48,7 +48,7 @@ class LogFormat:
         Whether positions and velocities are in degrees.
     side : str
         ``joint``, or ``motor`` if positions and torques are those of the motors; they are then
-        converted by the gear ratios or the gear matrix of the model (theory section 3).
+        converted by the gear ratios or the gear matrix of the model.
     position_offset : sequence of float
         Offsets that are added to the joint positions, rad or m.
     torque_scale : sequence of float

@@ -1,4 +1,4 @@
-"""Motor data as arrays over the bodies of a model, reflected to the joints (theory section 3)."""
+"""Motor data as arrays over the bodies of a model, reflected to the joints."""
 
 from __future__ import annotations
 

@@ -174,7 +174,7 @@ class WorldTime(DynamicsNode):
             return True
 
     def on_simulation_error(self, error: SimulationError) -> None:
-        """Pause a world that cannot go on."""
+        """Pause a world whose simulation failed."""
         self.held = self.diverged = True
         self.report('error', f'{error}; paused: ~/reset begins again')
 

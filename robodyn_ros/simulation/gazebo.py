@@ -68,8 +68,8 @@ def without_rotor_inertia(urdf: str | bytes, *,
                           motors: str | Path | Mapping[str, Any] | None = None) -> str:
     """Return the description that a controller of the robot in Gazebo needs: without rotors.
 
-    A controller that counts on rotor inertia where there is none has gains and feed-forward
-    torques that the links alone cannot bear.
+    With rotor inertia in its model and none in Gazebo, the gains and feed-forward torques of a
+    controller are too large for the links alone.
 
     Parameters
     ----------

@@ -23,8 +23,8 @@ def write_mjcf(result: Result, path: str | Path) -> None:
     approximate it. Every joint has a motor with the effort limit of the URDF. Without meshes,
     bars from joint to joint stand for the links. A comment names what the data do not determine:
     parameters that have no effect on the torques, and combinations that the motion hardly
-    distinguishes. Their values come from the description, and forces between the links that depend on
-    them are not identified.
+    distinguishes. Their values come from the description, and forces between the links that
+    depend on them are not identified.
 
     Parameters
     ----------
