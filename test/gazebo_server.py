@@ -28,7 +28,7 @@ def why_no_gazebo():
 class GazeboServer:
     """`gz sim -s`: physics without a window, paused, in a partition of its own.
 
-    Nodes that are started meanwhile find it by the environment.
+    Nodes that are started while it runs find it through the environment.
     """
 
     def __init__(self, timestep=0.001, gravity=(0.0, 0.0, -9.80665), *options):

@@ -18,7 +18,7 @@ LOOPS = LWR4.parent.parent / 'config/robots/five_bar_loops.yaml'
 
 
 def linkage(tmp_path, **changes):
-    """(closed-loop dynamics, numbers) of the five-bar, some numbers changed."""
+    """(closed-loop dynamics, numbers) of the five-bar, with some numbers changed."""
     numbers = yaml.safe_load(NUMBERS.read_text())
     loops = yaml.safe_load(LOOPS.read_text())
     for bar, values in changes.items():
@@ -137,7 +137,7 @@ def test_energy_is_conserved_in_free_motion(tmp_path):
     dynamics, _ = linkage(tmp_path, link1={'mass': 2.4})
     x, h = np.array([-2.0, -0.6, 0.0, 0.0]), 0.005
 
-    pose = dynamics.positions([-1.0, 0.4])  # the straight way from home is singular
+    pose = dynamics.positions([-1.0, 0.4])  # the direct path from home is singular
 
     def slope(x):
         return np.concatenate([x[2:], dynamics.forward_dynamics(x[:2], x[2:], np.zeros(2),
@@ -196,7 +196,7 @@ def test_loops_of_a_mujoco_model_need_mujoco(tmp_path, monkeypatch):
 
 
 def test_loops_of_a_mujoco_model(tmp_path):
-    """The two anchors coincide in the model's own zero pose: 0.7 m out on both ways."""
+    """In the model's zero pose the anchors coincide, 0.7 m from the root along both chains."""
     pytest.importorskip('mujoco')
     (tmp_path / 'arm.xml').write_text(MJCF)
     path = tmp_path / 'loops.yaml'
@@ -213,7 +213,7 @@ def test_loops_of_a_mujoco_model(tmp_path):
             rd.ClosedLoopDynamics(model, path)
 
 
-def test_hinges_and_welds_agree_with_point_constraints(rng):
+def test_hinges_agree_with_points_and_a_weld_over_constrains(rng):
     """Common axes do not change a planar linkage; a weld removes its last degree of freedom."""
     model = rd.load_model(URDF)
     loops = yaml.safe_load(LOOPS.read_text())
@@ -301,7 +301,7 @@ def test_a_pose_does_not_depend_on_the_calls_before(tmp_path):
 @pytest.mark.parametrize(('q', 'match'), [
     ([np.nan, 1.6], 'joint1 nan.*finite'), ([0.3, np.inf], 'joint2 inf.*finite'),
     ([0.3, 1e9], 'less than 1000 rad')])
-def test_positions_outside_the_reach_of_the_loops_are_refused(q, match):
+def test_impossible_positions_are_refused(q, match):
     closed = rd.ClosedLoopDynamics(rd.load_model(URDF), LOOPS)
     for call in (closed.positions, closed.gravity, lambda q: closed.mass_matrix([[0.3, 1.6], q])):
         with pytest.raises(rd.ValueRangeError, match=match):

@@ -1,4 +1,4 @@
-"""The recursions against Lagrange's closed form on random robots, and what the API promises."""
+"""The recursions against Lagrange's closed form on random robots; guarantees of the API."""
 
 import numpy as np
 import pytest
@@ -69,7 +69,7 @@ def test_batches_equal_single_states(rng):
     large = np.tile(q, (160, 1)), np.tile(qd, (160, 1)), np.tile(qdd, (160, 1))
     np.testing.assert_array_equal(threaded.inverse_dynamics(*large),
                                   dynamics.inverse_dynamics(*large))
-    # one state among many is repeated
+    # a single state is repeated for the batch
     np.testing.assert_allclose(dynamics.inverse_dynamics(q[0], qd, qdd)[5],
                                dynamics.inverse_dynamics(q[0], qd[5], qdd[5]), rtol=1e-13)
     assert dynamics.inverse_dynamics(np.zeros((0, model.n)), *np.zeros((2, 0, model.n))).shape == (
@@ -152,7 +152,7 @@ def test_payload(rng):
     q, qd, qdd = rng.uniform(-1, 1, (3, model.n))
     com, tensor = np.array([0.02, 0.01, 0.1]), np.diag([0.02, 0.03, 0.04])
     loaded = model.with_payload('panda_hand', 3.0, com, tensor)
-    # the payload as a link of its own
+    # the payload as a separate link
     text = PANDA_URDF.read_text().replace('</robot>', link(
         'load', 3.0, com, tensor[np.triu_indices(3)]) + joint(
         'hold', 'fixed', 'panda_hand', 'load') + '</robot>')

@@ -52,7 +52,7 @@ class Validation:
     t, q, qd, measured, predicted : list of ndarray
         Times, filtered motion, raw torque and prediction of each uninterrupted piece.
     slides : tuple of bool
-        Which rows belong to sliding joints: N and m instead of N m and rad.
+        Which rows belong to prismatic joints: N and m instead of N m and rad.
     sources : tuple of (str, str)
         Name and SHA-256 of each log.
     """
