@@ -29,10 +29,8 @@ class Controller:
     In the open loop (a `Law` without tuning) `tick` plays a reference against a clock; without a
     reference nothing is commanded. In the closed loop the `Supervisor` responds to every state
     with a torque, references run on the stamps of the states, and `tick` responds if states are
-    late.
-
-    When the law changes from closed to open loop, or the robot is replaced, commands end as
-    described by `AgreedEnd`; `ending` is true meanwhile.
+    late. When the law changes from closed to open loop, or the robot is replaced, commands end
+    as described by `AgreedEnd`; `ending` is true meanwhile.
 
     Parameters
     ----------
@@ -131,8 +129,7 @@ class Controller:
 
     def last_torque(self) -> Array:
         """Return the last commanded torque, shape (n,), N m or N."""
-        return self._last.torque if self._last is not None else np.zeros(
-            self.law.dynamics.joints.n)
+        return np.zeros(self.law.dynamics.joints.n) if self._last is None else self._last.torque
 
     def taken_over(self, torque: Array) -> None:
         """Continue after the watchdog has commanded, with its last torque, N m or N."""

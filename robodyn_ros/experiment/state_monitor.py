@@ -150,6 +150,14 @@ class StateMonitor:
         """Forget problems of earlier experiments."""
         self._problem, self._changed, self._unchanged = '', None, 0
 
+    def use(self, *, timeout: float | None = None, frozen_after: float | None = None,
+            tracking_tolerance: float | None = None) -> None:
+        """Use other limits from now on; see the parameters of the class."""
+        self.timeout = self.timeout if timeout is None else timeout
+        self.frozen_after = self.frozen_after if frozen_after is None else frozen_after
+        if tracking_tolerance is not None:
+            self.tracking_tolerance = tracking_tolerance
+
     def forget_state(self) -> None:
         """Forget the latest state, so that the next one counts as the first."""
         self.latest = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.interpolate
@@ -27,7 +27,7 @@ _COLUMNS = ('q', 'tau', 'tau_motor', 'extra', 'reference')
 _SMOOTH = ('q', 'reference')  # interpolated by splines; the others linearly
 
 
-@dataclass(eq=False)
+@dataclass(frozen=True, eq=False)
 class Piece:
     """A piece of a log on a uniform grid; arrays of shape (M, n).
 
@@ -114,7 +114,8 @@ def pieces_of(log: Log, notes: list[str]) -> list[Piece]:
             continue
         piece = _uniform(log, t[order], {k: v[order] for k, v in arrays.items()}, step, notes)
         if log.period is not None:
-            piece.average = average_periods(piece.t, piece.columns, log.period, log.source)
+            piece = replace(piece, average=average_periods(
+                piece.t, piece.columns, log.period, log.source))
         found.append(piece)
     if not found:
         raise LogError(f'no uninterrupted piece of {MINIMUM} samples or more', source=log.source)

@@ -87,10 +87,9 @@ class Identification(DynamicsNode):
 
     def apply_parameters(self, changes: dict[str, Any]) -> None:
         """Let the state monitor use changed parameters at once."""
-        monitor = self._monitor
-        for name, attribute in MONITOR_PARAMETERS.items():
-            if name in changes and monitor is not None:
-                setattr(monitor, attribute, changes[name])
+        if self._monitor is not None:
+            self._monitor.use(**{attribute: changes[name] for name, attribute
+                                 in MONITOR_PARAMETERS.items() if name in changes})
 
     # lifecycle ------------------------------------------------------------------------------
 
