@@ -1,4 +1,9 @@
-"""The controller without ROS: references, states, modes and how commands end."""
+"""The controller without ROS: references, states, modes and how commands end.
+
+This file is long because all of its tests use the same bench.
+"""
+
+import time
 
 import numpy as np
 import pytest
@@ -6,6 +11,7 @@ from robots import planar_2r
 
 import robodyn_ros as rd
 from robodyn_ros.control import Controller, Law, Reference, ReferenceRefused
+from robodyn_ros.control.state_checks import StampAge
 
 DYNAMICS = rd.Dynamics(rd.load_model(planar_2r(), gravity=(0, -9.81, 0)))
 SECOND = 1_000_000_000
@@ -112,8 +118,8 @@ def test_dense_samples_are_those_of_the_reference(rng):
     reference = Reference([0.5, 1.0, 3.0], *rng.normal(size=(3, 3, 2)))
     times, *parts = reference.dense(20)
     assert len(times) == 21 and times[0] == 0.5 and times[-1] == 3.0
-    for k, time in enumerate(times):
-        for part, expected in zip(parts, reference.sample(time), strict=True):
+    for k, instant in enumerate(times):
+        for part, expected in zip(parts, reference.sample(instant), strict=True):
             np.testing.assert_allclose(part[k], expected, atol=1e-9)
 
 
@@ -443,3 +449,13 @@ def test_friction_keeps_its_direction_while_the_reference_rests(mode):
     expected = rd.Dynamics(sticky.model.without_friction()).gravity(q[-1])[0] + 2.0
     np.testing.assert_allclose(resting, expected, atol=1.1)  # the state may lag by a cycle
     assert np.ptp(resting) < 0.5
+
+
+@pytest.mark.parametrize('clock, in_the_end', [(0.0, 0.5), (1000.0, 0.0)])
+def test_states_stamped_by_the_system_stay_late_however_long_they_are(clock, in_the_end):
+    """On an overloaded machine every state is late; another clock may have been paused."""
+    ages, now, stamp = StampAge(), time.monotonic(), time.time() + clock
+    assert ages.age(int(stamp * 1e9), now, 0.1) == 0.0
+    for k in range(300):
+        age = ages.age(int((stamp + 0.01 * k) * 1e9), now + 0.5 + 0.01 * k, 0.1)
+    assert age == pytest.approx(in_the_end, abs=1e-3)

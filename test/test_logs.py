@@ -1,4 +1,7 @@
-"""Logs: every format, every defect, and signals on a uniform time grid."""
+"""Logs: every format, every defect, and signals on a uniform time grid.
+
+This file is long because it tests every format of logs with the same damages.
+"""
 
 import shutil
 

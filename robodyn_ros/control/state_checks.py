@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +16,7 @@ SETTLED = 0.01  # s, time for which states must be late before the new delay cou
 DRAINING = 0.5  # s of age per second, the slowest decrease that indicates a queue
 STALL = 0.05  # s without a sign of life of this process, at least, that count as a stall
 STALLS = 10  # factor of the usual time between two signs of life, for the same
+SAME_CLOCK = 0.1  # s, largest difference of a stamp from the clock of the system that set it
 DISTRUST = 2.0  # s after a stall, in which late states count as having waited in queues
 # Bounds of plausible states. They are generous, since a robot that is slightly beyond its limits
 # needs its controller most.
@@ -49,11 +51,13 @@ class StampAge:
     The smallest delay so far is taken as that of a fresh state. If delays become larger and stay
     large, the clock of the stamps was stopped (a paused simulation) or is slow, and the new delay
     is taken as that of a fresh state. If they then decrease quickly, a queue is being processed,
-    and its states are old. Late states are old as well if this process itself was stalled.
+    and its states are old. Late states are old as well if this process itself was stalled, or if
+    the stamps are from the system's clock, which is neither paused nor slow.
     """
 
     def __init__(self) -> None:
         self._fresh: float | None = None
+        self._system = False  # whether the stamps are from the system's clock
         self._late: tuple[float, float] | None = None  # arrival and delay of a late state, s
         self._seen, self._usual = -np.inf, np.inf  # last sign of life, usual time between two, s
         self._stalled = -np.inf  # end of the last stall of this process, s
@@ -79,10 +83,12 @@ class StampAge:
             Age above which a state is late, s.
         """
         delay = arrived - stamp * 1e-9
+        if self._fresh is None:
+            self._system = abs(delay + time.time() - time.monotonic()) < SAME_CLOCK
         if self._fresh is None or delay < self._fresh:
             self._fresh = delay
         age = delay - self._fresh
-        if age <= limit or arrived - self._stalled < DISTRUST:
+        if age <= limit or self._system or arrived - self._stalled < DISTRUST:
             self._late = None
         elif self._late is None:
             self._late = arrived, delay
