@@ -30,7 +30,7 @@ def law(dynamics=DYNAMICS, **values):
 
 
 class Bench:
-    """A controller with a clock, whose states come every 10 ms where they are asked for."""
+    """A controller with a clock, whose states come every 10 ms on request."""
 
     def __init__(self, **values):
         self.now, self.warned, self.torques = 0.0, [], []
@@ -139,7 +139,7 @@ def test_a_reference_in_the_future_is_checked_again_when_it_begins():
 @pytest.mark.parametrize('hold', [0.0, 10.0])
 @pytest.mark.parametrize('mode', ['feedforward_pd', 'feedforward'])
 def test_a_reference_is_followed_until_the_next_one_starts(mode, hold):
-    """The first is held at its end; without it the arm would drift until the second starts."""
+    """The first is held at its end; otherwise the arm would drift until the second starts."""
     bench = Bench(mode=mode, hold=hold)
     step = bench.state if mode == 'feedforward_pd' else bench.tick
     step()
@@ -184,7 +184,7 @@ def test_a_reference_is_dropped_if_its_end_is_not_reached_in_time():
 
 
 def test_pieces_of_one_motion_continue_without_a_new_transition(rng):
-    """Overlapping pieces with one stamp, the fit of a long motion: the torques are the same."""
+    """Overlapping pieces of a long motion, with one stamp, give the torques of the whole."""
     whole = Reference(np.arange(0, 2.01, 0.1), *np.moveaxis([
         [Q + 0.2 * np.sin(2 * t), [0.4 * np.cos(2 * t)] * 2, [-0.8 * np.sin(2 * t)] * 2]
         for t in np.arange(0, 2.01, 0.1)], 1, 0))
@@ -283,7 +283,7 @@ def test_a_huge_torque_is_limited_before_it_fades_in():
     with np.errstate(all='ignore'):
         for _ in range(10):
             bench.state()
-    assert bench.largest_step() < 20.0  # of 100, in steps of a 20th of the ramp
+    assert bench.largest_step() < 20.0  # the limit is 100; the ramp has 20 steps
     assert bench.torques[-1][1][0] > bench.torques[0][1][0]
 
 
@@ -369,9 +369,9 @@ def test_sensor_noise_and_lost_states_are_plausible(rng):
 
 
 def arrive(bench, stamps, arrivals, stalls=False):
-    """States with these stamps (s) arrive; the answers: whether each is answered.
+    """Let states with these stamps (s) arrive; return whether each is answered.
 
-    Between them time passes in the controller's process, unless it stands still as well.
+    Between them time passes in the controller's process too, unless it is suspended (`stalls`).
     """
     answered = []
     for stamp, arrival in zip(stamps, arrivals, strict=True):
@@ -385,7 +385,7 @@ def arrive(bench, stamps, arrivals, stalls=False):
 def test_states_that_waited_in_a_queue_are_not_answered_as_fresh():
     bench = Bench(mode='gravity_compensation')
     assert arrive(bench, 7 + np.arange(0, 1, 0.001), np.arange(0, 1, 0.001) + 0.002).all()
-    # this process stood still for a second: what waited comes all at once
+    # this process was suspended for a second: the states that waited arrive all at once
     stamps = 8 + np.arange(0, 1.05, 0.001)
     arrivals = 2.002 + np.arange(1050) * 5e-5
     answered = arrive(bench, stamps, arrivals, stalls=True)
@@ -397,10 +397,10 @@ def test_states_that_waited_in_a_queue_are_not_answered_as_fresh():
 def test_after_a_stall_a_slowly_processed_queue_is_not_mistaken_for_a_stopped_clock():
     bench = Bench(mode='gravity_compensation')
     assert arrive(bench, 7 + np.arange(0, 1, 0.001), np.arange(0, 1, 0.001)).all()
-    # this process stood still for a second; then one state in 20 ms comes out of the queue
+    # this process was suspended for a second; then the queue yields one state in 20 ms
     assert not arrive(bench, 8 + np.arange(0, 0.2, 0.005), 2 + 0.02 * np.arange(40),
                       stalls=True).any()
-    # if they never become younger, their clock stood still as well
+    # if they never become younger, their clock was stopped as well
     late = arrive(bench, 8.2 + np.arange(0, 2, 0.001), 2.8 + np.arange(0, 2, 0.001))
     assert not late[:1000].any() and late[-500:].all()
 
@@ -409,7 +409,7 @@ def test_commands_that_end_after_a_stall_have_present_stamps():
     bench = Bench(mode='pd', kp=[0.0], kd=[0.0], damping=[0.0])
     for _ in range(5):
         bench.state()
-    bench.now += 1.2  # the process stands still; the mode changes before anything else happens
+    bench.now += 1.2  # the process is suspended; the mode changes before anything else
     bench.controller.use(law(mode='feedforward'), bench.now)
     answer = bench.tick()
     assert abs(answer.stamp * 1e-9 - bench.now) < 0.02

@@ -211,7 +211,7 @@ class Model:
                  float(self.upper[k]), float(self.velocity_limit[k]), float(self.effort_limit[k]),
                  float(self.inertial_parameters[body, 6]), float(self.armature[body]))
                 for k, (name, body) in enumerate(zip(self.joint_names, place, strict=True))]
-        return html_table(f'{self.name}: {self.n} joints that move on their own', (
+        return html_table(f'{self.name}: {self.n} independent joints', (
             'joint', 'units', 'lower', 'upper', 'velocity limit, per s', 'effort limit',
             'mass of its body, kg', 'armature, kg m\u00b2 or kg'), rows)
 
