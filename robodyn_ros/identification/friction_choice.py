@@ -26,7 +26,7 @@ from robodyn_ros.spatial import Array
 
 WIDTHS = (0.0, 0.01, 0.03, 0.1)  # relative to a joint's fast speed
 VELOCITIES = (0.02, 0.05, STRIBECK_SPEED, 0.2, 0.5)  # Stribeck velocities over the fast speed
-NEGLIGIBLE = 1e-4  # smallest reduction of the relative error for which a term is added
+NEGLIGIBLE = 0.01  # smallest reduction of the error, relative to it, for which a term is added
 CERTAIN = 1.0  # smallest reduction over its standard error (of the folds)
 PLAIN = ('coulomb', 'asymmetric', 'stribeck', 'root')  # one model for all joints, for comparison
 REFINEMENTS = 2  # iterations of the transmitted torques, which depend on the links' parameters
@@ -231,7 +231,7 @@ class _Trial:
             gains = before[:, None] - after
             mean, error = gains.mean(axis=0), np.sqrt(after.mean(axis=0))
             certain = mean > CERTAIN * gains.std(axis=0, ddof=1) / np.sqrt(len(gains))
-            lower = np.sqrt(before.mean()) - error > NEGLIGIBLE
+            lower = error < (1 - NEGLIGIBLE) * np.sqrt(before.mean())
             if not (certain & lower).any():
                 break
             best = int(np.argmax(np.where(certain & lower, mean, -np.inf)))

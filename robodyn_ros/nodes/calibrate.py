@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from typing import Any
 
 import rclpy
@@ -89,10 +90,35 @@ class _Bars:
             self._bars.update(self._task, completed=1.0)
 
 
+class _Interrupts:
+    """Counts Ctrl-C; an exception in the middle of rclpy's work would become another error."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def __enter__(self) -> _Interrupts:
+        self._before = signal.signal(signal.SIGINT, self._count)
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        signal.signal(signal.SIGINT, self._before)
+
+    def _count(self, *_: Any) -> None:
+        self.count += 1
+
+
 def _follow(executor: Any, client: Any, goal: Any, bars: _Bars) -> tuple[Any, int]:
-    sent = client.send_goal_async(goal, feedback_callback=bars.take)
+    """Send a goal and wait for its result: the first Ctrl-C cancels it, the second gives up."""
+    with _Interrupts() as interrupts:
+        return _wait(executor, client.send_goal_async(goal, feedback_callback=bars.take), bars,
+                     interrupts)
+
+
+def _wait(executor: Any, sent: Any, bars: _Bars, interrupts: _Interrupts) -> tuple[Any, int]:
     while not sent.done():
         executor.spin_once(timeout_sec=0.1)
+        if interrupts.count:
+            raise KeyboardInterrupt
     handle = sent.result()
     if not handle.accepted:
         refused = IdentifyDynamics.Result(
@@ -101,11 +127,10 @@ def _follow(executor: Any, client: Any, goal: Any, bars: _Bars) -> tuple[Any, in
     ended = handle.get_result_async()
     cancelled = False
     while not ended.done():
-        try:
-            executor.spin_once(timeout_sec=0.1)
-        except KeyboardInterrupt:
-            if cancelled:
-                raise
+        executor.spin_once(timeout_sec=0.1)
+        if interrupts.count > 1:
+            raise KeyboardInterrupt
+        if interrupts.count and not cancelled:
             cancelled = True
             handle.cancel_goal_async()
     bars.end()
