@@ -17,7 +17,7 @@ if os.getuid() == 0:
 print(set_priority(50))
 print(lock_memory())
 assert os.sched_getscheduler(0) == os.SCHED_OTHER
-held = bytearray(2**26)  # a limit on what is locked would not let this be
+held = bytearray(2**26)  # fails if the limit on locked memory still applies
 '''
 
 

@@ -42,7 +42,7 @@ HOSTILE = {
     'a key twice': ('joints: {j: {gear_ratio: 2, gear_ratio: 3}}', "'gear_ratio' is given twice"),
     'two documents': ('joints: {}\n---\njoints: {}', 'second document'),
     'a null character': ('joints: \0', 'character'),
-    'a tabulator': ('joints:\n\tj: {}', 'line 2'),
+    'a tab': ('joints:\n\tj: {}', 'line 2'),
     'too many bytes': ('#' * (MAX_BYTES + 1), 'bytes'),
     'a long text': ('joints: {j: {carrier: "' + 'x' * 20_000 + '"}}', 'characters'),
     'many entries': ('joints: [' + '1,' * (MAX_ENTRIES + 1) + ']', 'entries'),

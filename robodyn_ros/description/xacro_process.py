@@ -96,6 +96,7 @@ def _answer(reply: bytes, path: Path) -> dict[str, Any]:
     except (ValueError, RecursionError):
         answer = None
     if not isinstance(answer, dict) or not answer.keys() & {'text', 'error'}:
-        raise DescriptionError('xacro: the expansion wrote something else than its answer',
+        raise DescriptionError('xacro: code in the file wrote to the standard output, so that the '
+                               'expansion cannot be read',
                                element=str(path), valid=_VALID)
     return answer

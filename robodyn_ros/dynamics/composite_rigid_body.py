@@ -16,11 +16,11 @@ from robodyn_ros.dynamics.tree import Placement, Tree, cross, joint_transforms
 from robodyn_ros.spatial import inertia_tensor
 
 
-def to_parent(rigid: Any, placement: Placement) -> Any:
+def to_parent(inertial: Any, placement: Placement) -> Any:
     """Return inertial parameters, (10,), in the parent's frame (Steiner, Kolyubin App. 3)."""
     shift = placement.translation
-    mass, moment = rigid[6], placement.rotation @ np.asarray(rigid[7:10])
-    inertia = placement.turn @ inertia_tensor(rigid) @ placement.turn.T
+    mass, moment = inertial[6], placement.rotation @ np.asarray(inertial[7:10])
+    inertia = placement.turn @ inertia_tensor(inertial) @ placement.turn.T
     inertia = placement.fixed @ inertia @ placement.fixed.T
     heavy = moment + moment + mass * shift  # |r + t|^2 - |r|^2 sums to t . (2 h + m t)
     spread = [shift[k] * heavy[k] for k in range(3)]
@@ -36,23 +36,24 @@ def to_parent(rigid: Any, placement: Placement) -> Any:
 
 def composites(tree: Tree, placements: Sequence[Placement]) -> list[Any]:
     """Return the inertial parameters of each body with all that it carries, in its frame."""
-    rigid: list[Any] = list(tree.inertial_parameters)
-    for i in reversed(range(len(rigid))):
+    inertial: list[Any] = list(tree.inertial_parameters)
+    for i in reversed(range(len(inertial))):
         if tree.parent[i] >= 0:
-            rigid[tree.parent[i]] = rigid[tree.parent[i]] + to_parent(rigid[i], placements[i])
-    return rigid
+            moved = to_parent(inertial[i], placements[i])
+            inertial[tree.parent[i]] = inertial[tree.parent[i]] + moved
+    return inertial
 
 
 def composite_mass_matrix(tree: Tree, q: Any) -> Any:
     """Return M without armature, shape (n, n)."""
     placements = joint_transforms(tree, q)
     total: list[list[Any]] = [[0.0] * tree.n for _ in range(tree.n)]
-    for i, rigid in enumerate(composites(tree, placements)):
+    for i, inertial in enumerate(composites(tree, placements)):
         axis = tree.axis[i]
         if tree.prismatic[i]:
-            force, torque = rigid[6] * axis, cross(rigid[7:10], axis)
+            force, torque = inertial[6] * axis, cross(inertial[7:10], axis)
         else:
-            force, torque = cross(axis, rigid[7:10]), inertia_tensor(rigid) @ axis
+            force, torque = cross(axis, inertial[7:10]), inertia_tensor(inertial) @ axis
         body = i
         while True:
             _add(total, tree, i, body,

@@ -97,14 +97,14 @@ def forward_pass(tree: Tree, placements: Sequence[Placement], u: Any, v: Any, qd
         yield motions[-1]
 
 
-def body_wrench(rigid: Any, motion: Motion) -> tuple[Vector, Vector]:
+def body_wrench(inertial: Any, motion: Motion) -> tuple[Vector, Vector]:
     """Force and moment about the frame's origin that a rigid body needs for its motion.
 
     ``F = m a + U h``, ``N = I w' + w x (I w) + h x a``, linear in the 10 parameters
     (Velagić 4.93-4.94; Kolyubin 3.1 corrected).
     """
-    xx, xy, xz, yy, yz, zz, mass = rigid[:7]
-    moment = np.asarray(rigid[7:10])
+    xx, xy, xz, yy, yz, zz, mass = inertial[:7]
+    moment = np.asarray(inertial[7:10])
     w, p, u = motion.angular, motion.products, motion.field
     force = mass * motion.linear + u @ moment
     torque = np.array([

@@ -168,21 +168,21 @@ def regroup(tree: Tree) -> Tree:
     body on a prismatic joint is assigned to the parent too, since both turn alike. Joint reactions
     change.
     """
-    rigid = tree.inertial_parameters.copy()
-    for i in reversed(range(len(rigid))):
+    inertial = tree.inertial_parameters.copy()
+    for i in reversed(range(len(inertial))):
         axis, moved = tree.axis[i], np.zeros(10)
         if tree.prismatic[i]:
-            moved[:6] = rigid[i, :6]
+            moved[:6] = inertial[i, :6]
         else:
             across = np.eye(3) - np.outer(axis, axis)
             aligned = np.isin(np.abs(axis), (0.0, 1.0)).all()
             transverse = int(np.argmin(np.abs(axis)))
-            kappa = inertia_tensor(rigid[i])[transverse, transverse] if aligned else 0.0
+            kappa = inertia_tensor(inertial[i])[transverse, transverse] if aligned else 0.0
             moved[:6] = inertia_components(kappa * across)
-            moved[6] = rigid[i, 6]
-            moved[7:] = axis * (axis @ rigid[i, 7:])
-        rigid[i] -= moved
+            moved[6] = inertial[i, 6]
+            moved[7:] = axis * (axis @ inertial[i, 7:])
+        inertial[i] -= moved
         if tree.parent[i] >= 0:
-            rigid[tree.parent[i]] += transform_inertial(moved, tree.rotation[i],
+            inertial[tree.parent[i]] += transform_inertial(moved, tree.rotation[i],
                                                      tree.translation[i])
-    return replace(tree, inertial_parameters=rigid)
+    return replace(tree, inertial_parameters=inertial)

@@ -21,14 +21,14 @@ from robodyn_ros.keywords import checked_keywords
 from robodyn_ros.model import Model
 from robodyn_ros.spatial import Array
 
-TOLERANCE = 1e-4  # relative to the largest column of its sort; rounding pi/2 to 1.5708 causes 4e-6
+TOLERANCE = 1e-4  # relative to the largest column of its kind; rounding pi/2 to 1.5708 causes 4e-6
 STATES = 40  # random states for each parameter of the linear model, over all joints
 LEAST_STATES = 60
 SPEED, ACCELERATION = 2.0, 5.0  # standard deviations, rad/s or m/s and per s^2
 # proximal bodies come first, and in each body the parameters that the literature keeps
 _ORDER = {name: k for k, name in enumerate((
     'Ixx', 'Ixy', 'Ixz', 'Iyz', 'Izz', 'mx', 'my', 'mz', 'Iyy', 'm', 'Ia'))}
-_SORTS = {'I': 'inertia', 'm': 'mass', 'mx': 'moment', 'my': 'moment', 'mz': 'moment'}
+_TYPES = {'I': 'inertia', 'm': 'mass', 'mx': 'moment', 'my': 'moment', 'mz': 'moment'}
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +89,7 @@ def base_parameters(model: Model | RobotDynamics | LinearModel, kind: str = 'lum
         See `LinearModel`.
     tolerance : float
         A column counts as dependent if the norm of its part that is orthogonal to the others,
-        relative to the largest column of its sort (inertias, first moments, masses, friction), is
+        relative to the largest column of its kind (inertias, first moments, masses, friction), is
         below this value.
 
     Raises
@@ -165,7 +165,7 @@ def _poses(linear: LinearModel, rng: np.random.Generator, count: int) -> Array:
 def _sort(term: str) -> str:
     if term.startswith('I') and term != 'Ia':
         return 'inertia'
-    return _SORTS.get(term, term.rstrip('lm') if term.startswith(('F', 'off')) else term)
+    return _TYPES.get(term, term.rstrip('lm') if term.startswith(('F', 'off')) else term)
 
 
 def _independent(factor: Array, order: list[int], tolerance: float) -> list[int]:

@@ -31,9 +31,9 @@ _ROOT2 = np.sqrt(2.0)
 _TRIANGLE = [(i, j) for j in range(4) for i in range(j + 1)]  # columns of the upper triangle
 
 
-def pseudo_inertia(rigid: Array) -> Array:
+def pseudo_inertia(inertial: Array) -> Array:
     """Return the 4 x 4 pseudo-inertia of ``Ixx Ixy Ixz Iyy Iyz Izz m mx my mz``."""
-    tensor, (m, *h) = inertia_tensor(rigid), rigid[6:]
+    tensor, (m, *h) = inertia_tensor(inertial), inertial[6:]
     p = np.zeros((4, 4))
     p[:3, :3] = np.trace(tensor) / 2 * np.eye(3) - tensor
     p[:3, 3] = p[3, :3] = h
@@ -41,18 +41,18 @@ def pseudo_inertia(rigid: Array) -> Array:
     return p
 
 
-def rigid_of(p: Array) -> Array:
+def inertial_parameters_of(p: Array) -> Array:
     """Return the ten inertial parameters of a pseudo-inertia."""
     tensor = np.trace(p[:3, :3]) * np.eye(3) - p[:3, :3]
     return np.array([*inertia_components(tensor), p[3, 3], *p[:3, 3]])
 
 
-def consistent_bodies(rigid: Array) -> Array:
+def consistent_bodies(inertial: Array) -> Array:
     """Return which bodies are physically consistent, shape (b,).
 
     The pseudo-inertia of such a body is positive definite.
     """
-    return np.array([np.linalg.eigvalsh(pseudo_inertia(body))[0] > 0 for body in rigid])
+    return np.array([np.linalg.eigvalsh(pseudo_inertia(body))[0] > 0 for body in inertial])
 
 
 def is_consistent(model: Model) -> bool:
@@ -200,22 +200,22 @@ def _coordinates(linear: LinearModel, triangle: Array) -> _Coordinates:
         reference = nominal[body]
         values, vectors = np.linalg.eigh(reference)
         root = vectors * np.sqrt(values) @ vectors.T
-        shift[places] = rigid_of(reference)
+        shift[places] = inertial_parameters_of(reference)
         for position, (i, j) in enumerate(_TRIANGLE):
             unit = np.zeros((4, 4))
             unit[i, j] = unit[j, i] = 1.0 if i == j else 1 / _ROOT2
-            spread[places, places[position]] = rigid_of(root @ unit @ root)
+            spread[places, places[position]] = inertial_parameters_of(root @ unit @ root)
         sets.append(places)
     return _Coordinates(shift, spread, sets, nonnegative)
 
 
 def _nominal_bodies(linear: LinearModel) -> dict[int, Array]:
     """Return pseudo-inertias of the nominal bodies, made physically consistent where needed."""
-    rigid = linear.model.inertial_parameters
-    typical = max(float(np.median(rigid[:, 6])), 1e-2)
+    inertial = linear.model.inertial_parameters
+    typical = max(float(np.median(inertial[:, 6])), 1e-2)
     found = {}
     for body in (-1, *linear.bodies):
-        p = pseudo_inertia(rigid[body]) if body >= 0 else np.zeros((4, 4))
+        p = pseudo_inertia(inertial[body]) if body >= 0 else np.zeros((4, 4))
         if body < 0 and linear.payload is None:
             continue
         mass = max(float(p[3, 3]), SMALLEST_MASS * typical)
@@ -238,8 +238,8 @@ def inconsistent_bodies(linear: LinearModel, theta: Array) -> Sequence[str]:
     """Return the joints of bodies with physically inconsistent parameters."""
     bad = []
     for body in linear.bodies:
-        rigid = np.array([theta[k] for k, c in enumerate(linear.columns)
+        inertial = np.array([theta[k] for k, c in enumerate(linear.columns)
                           if c.body == body and c.term[0] in 'Im' and c.term != 'Ia'])
-        if len(rigid) == 10 and np.linalg.eigvalsh(pseudo_inertia(rigid))[0] <= 0:
+        if len(inertial) == 10 and np.linalg.eigvalsh(pseudo_inertia(inertial))[0] <= 0:
             bad.append(linear.model.body_joints[body])
     return bad

@@ -275,9 +275,9 @@ class Model:
                                    frame.rotation, frame.translation)
         if frame.body < 0:
             return replace(self, base_inertial_parameters=self.base_inertial_parameters + added)
-        rigid = self.inertial_parameters.copy()
-        rigid[frame.body] += added
-        return replace(self, inertial_parameters=rigid)
+        parameters = self.inertial_parameters.copy()
+        parameters[frame.body] += added
+        return replace(self, inertial_parameters=parameters)
 
     def without_friction(self) -> Model:
         """Return the same robot without link- and motor-side friction."""

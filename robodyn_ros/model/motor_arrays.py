@@ -46,7 +46,7 @@ def motor_arrays(description: RobotDescription, tree: Bodies,
     stiffness, stiffness_damping = np.full(count, np.inf), np.zeros(count)
     carrier = list(tree.parents)
     motor_row = _motor_rows(description, tree)
-    rigid = {body: values.copy() for body, values in tree.carried.items()}
+    inertial = {body: values.copy() for body, values in tree.carried.items()}
     for i, joint in enumerate(bodies):
         friction = description.link_friction.get(
             joint.name, Friction(joint.damping, joint.friction))
@@ -73,10 +73,10 @@ def motor_arrays(description: RobotDescription, tree: Bodies,
                                        valid="spin_axis in the carrier's frame")
         if axis is None:
             if not motor.rotor_in_link:
-                rigid[frame.body] += _rotor_at_rest(motor, 0.0, np.zeros(3), frame)
+                inertial[frame.body] += _rotor_at_rest(motor, 0.0, np.zeros(3), frame)
             continue
         if not motor.rotor_in_link:
-            rigid[frame.body] += _rotor_at_rest(motor, armature[i] / ratio**2, axis, frame)
+            inertial[frame.body] += _rotor_at_rest(motor, armature[i] / ratio**2, axis, frame)
         if rotor_model != 'armature':
             spin_axis[i] = clean(frame.rotation @ axis)
     return {'link_friction': link_friction, 'motor_friction': motor_friction,
@@ -84,8 +84,8 @@ def motor_arrays(description: RobotDescription, tree: Bodies,
             'stiffness': stiffness, 'stiffness_damping': stiffness_damping,
             'armature': armature, 'gear_ratio': gear_ratio, 'drive_gain': drive_gain,
             'motor_row': rows if motor_row is None else motor_row, 'spin_axis': spin_axis,
-            'carrier': tuple(carrier), 'base_inertial_parameters': rigid[-1],
-            'inertial_parameters': np.array([rigid[i] for i in range(count)])}
+            'carrier': tuple(carrier), 'base_inertial_parameters': inertial[-1],
+            'inertial_parameters': np.array([inertial[i] for i in range(count)])}
 
 
 def _ratio(description: RobotDescription, joint: Joint, motor: Motor) -> float:

@@ -33,7 +33,7 @@ from robodyn_ros.nodes.references import ReferenceReader
 from robodyn_ros.nodes.running import run
 from robodyn_ros.nodes.stamps import nanoseconds, set_nanoseconds
 from robodyn_ros.nodes.tuning import NAMES, USUAL, command_order, declare_tuning, tuning_values
-from robodyn_ros.nodes.watchdog import WORK, Place, watch
+from robodyn_ros.nodes.watchdog import TASK, Place, watch
 from robodyn_ros.nodes.watchdog_keeper import WatchdogKeeper
 
 RELIABLE = QoSProfile(depth=10)
@@ -336,7 +336,7 @@ class Feedforward(DynamicsNode):
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the node."""
-    return run(Feedforward, arguments, {WORK: watch, **references.WORKS})
+    return run(Feedforward, arguments, {TASK: watch, **references.TASKS})
 
 
 if __name__ == '__main__':

@@ -38,7 +38,7 @@ _SIGNAL_AT_PARENTS_DEATH = 1  # PR_SET_PDEATHSIG of linux/prctl.h
 
 
 class HelperError(Exception):
-    """A work in a helper process failed, took too long or too much memory, or its process died."""
+    """A task in a helper process failed, took too long or too much memory, or its process died."""
 
 
 class HelperProcess:
@@ -46,12 +46,12 @@ class HelperProcess:
 
     Parameters
     ----------
-    works : mapping of str to callable
+    tasks : mapping of str to callable
         Functions of one argument that children can run, by name; argument and result are pickled.
     """
 
-    def __init__(self, works: dict[str, Callable[[Any], Any]]):
-        self._works = works
+    def __init__(self, tasks: dict[str, Callable[[Any], Any]]):
+        self._tasks = tasks
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None  # of a restarted helper
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -59,14 +59,14 @@ class HelperProcess:
         self.pid = os.fork()
         if self.pid == 0:
             ours.close()
-            _serve(theirs, works)
+            _serve(theirs, tasks)
         theirs.close()
         self._socket = ours
 
     def start(self, name: str, *descriptors: int) -> tuple[socket.socket, int]:
-        """Start a child that runs a work; return a connection to it and its process id.
+        """Start a child that runs a task; return a connection to it and its process id.
 
-        If further file descriptors are given, the work is called with a tuple of the argument that
+        If further file descriptors are given, the task is called with a tuple of the argument that
         was sent, its end of the connection, and the numbers of these descriptors.
 
         Raises
@@ -111,17 +111,17 @@ class HelperProcess:
                 process = subprocess.Popen(
                     [sys.executable, '-m', __name__, str(theirs.fileno())],
                     pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL)
-            ours.send(pickle.dumps((sys.argv, self._works)))
+            ours.send(pickle.dumps((sys.argv, self._tasks)))
             self._socket, self.pid, self._process = ours, process.pid, process
             before.close()
 
     def call(self, name: str, argument: Any, *, seconds: float = 60.0) -> Any:
-        """Run a work in a child and return its result.
+        """Run a task in a child and return its result.
 
         Raises
         ------
         HelperError
-            The work failed, took longer than this time, used too much memory, or its process died.
+            The task failed, took longer than this time, used too much memory, or its process died.
         """
         connection, pid = self.start(name)
         end = time.monotonic() + seconds
@@ -142,7 +142,7 @@ class HelperProcess:
         return result
 
     def close(self) -> None:
-        """End the helper process, even a suspended one, and its works; watchdogs continue."""
+        """End the helper process, even a suspended one, and its tasks; watchdogs continue."""
         self._socket.close()
         with suppress(ProcessLookupError):
             os.kill(self.pid, signal.SIGKILL)
@@ -186,7 +186,7 @@ def limit_memory(more: int) -> None:
         resource.setrlimit(resource.RLIMIT_AS, (most, most))
 
 
-def _serve(requests: socket.socket, works: dict[str, Callable[[Any], Any]]) -> None:
+def _serve(requests: socket.socket, tasks: dict[str, Callable[[Any], Any]]) -> None:
     """Fork for every request until the node has ended; never returns."""
     with suppress(OSError):
         os.setsid()
@@ -202,7 +202,7 @@ def _serve(requests: socket.socket, works: dict[str, Callable[[Any], Any]]) -> N
                 break
             if os.fork() == 0:
                 requests.close()
-                code = _work(works[data.decode()], *descriptors)
+                code = _run_task(tasks[data.decode()], *descriptors)
                 break
             for descriptor in descriptors:
                 os.close(descriptor)
@@ -210,19 +210,19 @@ def _serve(requests: socket.socket, works: dict[str, Callable[[Any], Any]]) -> N
         os._exit(code)
 
 
-def _work(work: Callable[[Any], Any], descriptor: int, *others: int) -> int:
-    """Run one work in a child of the helper process."""
+def _run_task(task: Callable[[Any], Any], descriptor: int, *others: int) -> int:
+    """Run one task in a child of the helper process."""
     with socket.socket(fileno=descriptor) as connection:
         if not others:  # a child that waits or is stopped must not outlive the node
             _LIBRARY.prctl(_SIGNAL_AT_PARENTS_DEATH, signal.SIGKILL, 0, 0, 0)
         send(connection, os.getpid())
         argument, _ = receive(connection)
         if others:
-            work((argument, connection, others))
+            task((argument, connection, others))
             return 0
         try:
             limit_memory(2 * GIBIBYTE)
-            result = False, work(argument)
+            result = False, task(argument)
         except MemoryError:
             result = True, 'it needs more memory than is allowed'
         except BaseException as error:  # every error is reported to the node
@@ -233,12 +233,12 @@ def _work(work: Callable[[Any], Any], descriptor: int, *others: int) -> int:
 
 
 def main() -> None:
-    """Serve in place of a helper process that died; its works are sent through the socket."""
+    """Serve in place of a helper process that died; its tasks are sent through the socket."""
     requests = socket.socket(fileno=int(sys.argv[1]))
     with suppress(OSError):  # children of a real-time node have ordinary priority
         os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
-    sys.argv, works = pickle.loads(requests.recv(1 << 20))
-    _serve(requests, works)
+    sys.argv, tasks = pickle.loads(requests.recv(1 << 20))
+    _serve(requests, tasks)
 
 
 if __name__ == '__main__':

@@ -18,7 +18,7 @@ from robodyn_ros.spatial import Array
 
 SHORT = 20_000  # bytes; reading a longer message would hold the interpreter for milliseconds
 LONGEST = 64_000_000  # bytes
-READ, FILL = 'read_reference', 'fill_reference'  # works of the helper process
+READ, FILL = 'read_reference', 'fill_reference'  # tasks of the helper process
 
 
 class ReferenceReader:
@@ -27,7 +27,7 @@ class ReferenceReader:
     Parameters
     ----------
     helper : HelperProcess, optional
-        Runs `WORKS`; without it long trajectories are rejected.
+        Runs `TASKS`; without it long trajectories are rejected.
     """
 
     def __init__(self, helper: HelperProcess | None):
@@ -59,12 +59,12 @@ class ReferenceReader:
         filled = self._run(FILL, (raw, tau, joints))
         return bytes(filled)
 
-    def _run(self, work: str, argument: tuple[Any, ...]) -> Any:
+    def _run(self, task: str, argument: tuple[Any, ...]) -> Any:
         if self._helper is None or len(argument[0]) > LONGEST:
             raise ShapeError('reference', f'{len(argument[0])} bytes',
                              f'at most {SHORT if self._helper is None else LONGEST}')
         try:
-            done, answer = self._helper.call(work, argument, seconds=30.0)
+            done, answer = self._helper.call(task, argument, seconds=30.0)
         except HelperError as error:
             raise RobodynError(f'the reference cannot be read: {error}') from None
         if not done:
@@ -91,7 +91,7 @@ def fill(argument: tuple[bytes, Array, Joints]) -> tuple[bool, bytes]:
         deserialize_message(raw, JointTrajectory), tau, joints)))
 
 
-WORKS: dict[str, Callable[[Any], Any]] = {READ: read, FILL: fill}
+TASKS: dict[str, Callable[[Any], Any]] = {READ: read, FILL: fill}
 
 
 def read_reference(message: JointTrajectory, joints: Joints) -> Reference:

@@ -20,13 +20,13 @@ from robodyn_ros.nodes.helper_process import HelperProcess
 from robodyn_ros.nodes.model_building import build
 from robodyn_ros.nodes.real_time import apply_real_time
 
-WORKS: dict[str, Callable[[Any], Any]] = {'build': build}
+TASKS: dict[str, Callable[[Any], Any]] = {'build': build}
 FAILED = 2  # exit code
 FORCED = 3  # number of interrupts after which the process ends immediately
 
 
 def run(make: Callable[..., DynamicsNode], arguments: list[str] | None = None,
-        works: dict[str, Callable[[Any], Any]] | None = None) -> int:
+        tasks: dict[str, Callable[[Any], Any]] | None = None) -> int:
     """Initialise, make the node, start it, spin it; it publishes its last commands while it can.
 
     Returns
@@ -37,7 +37,7 @@ def run(make: Callable[..., DynamicsNode], arguments: list[str] | None = None,
     if wants_help(arguments):
         print(help_of(node_of(make.__name__)))
         return 0
-    helper = HelperProcess(WORKS | (works or {}))
+    helper = HelperProcess(TASKS | (tasks or {}))
     interrupts = 0
 
     def on_signal(number: int, frame: Any) -> None:

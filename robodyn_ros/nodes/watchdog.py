@@ -22,7 +22,7 @@ from robodyn_ros.nodes.helper_process import HelperProcess, receive, send
 from robodyn_ros.nodes.real_time import set_priority
 from robodyn_ros.nodes.stamps import set_nanoseconds
 
-WORK = 'watchdog'
+TASK = 'watchdog'
 PERIOD = 0.005  # s between two checks of the pulse
 TELL_EVERY = 0.02  # s between two updates of the holding torque
 SAID_ZERO = 0.5  # s for which zero is repeated after the watched process has ended
@@ -76,7 +76,7 @@ class Watchdog:
         os.ftruncate(memory, SIZE)
         try:
             self.pulse = Pulse(memory)
-            self._connection, self.pid = helper.start(WORK, memory)
+            self._connection, self.pid = helper.start(TASK, memory)
         finally:
             os.close(memory)
         self._started = time.monotonic()
@@ -139,7 +139,7 @@ class Watchdog:
 
 
 def watch(argument: tuple[Any, socket.socket, tuple[int, ...]]) -> None:
-    """Watch a node until it has ended; the work of the process."""
+    """Watch a node until it has ended; the task of the process."""
     place, connection, (memory,) = argument
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
