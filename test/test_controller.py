@@ -459,3 +459,34 @@ def test_states_stamped_by_the_system_stay_late_however_long_they_are(clock, in_
     for k in range(300):
         age = ages.age(int((stamp + 0.01 * k) * 1e9), now + 0.5 + 0.01 * k, 0.1)
     assert age == pytest.approx(in_the_end, abs=1e-3)
+
+
+def test_after_a_damaged_stamp_late_states_are_recognised_as_before():
+    ages, start = StampAge(), time.monotonic()
+    now, system = 0.0, time.time()
+
+    def age(late):
+        return round(ages.age(int((system + now - late) * 1e9), start + now, 0.1), 3)
+
+    assert age(1.6) == 0.0  # the first stamp is damaged
+    for _ in range(20):
+        now += 0.01
+        assert age(0.0) == 0.0
+    for _ in range(20):  # from now on every state is late
+        now += 0.01
+        assert age(0.5) == 0.5
+    ages.restart()  # a stamp in the future, then one that seems to jump back
+    for _ in range(20):
+        now += 0.01
+        assert age(0.5) == 0.5
+    assert age(0.0) == 0.0
+    ages.restart()
+    assert age(1e9) == 0.0  # another clock
+    ages.restart()
+    assert age(0.0) == 0.0
+    ages.restart()  # the clock of another computer was set back
+    ends = []
+    for _ in range(400):
+        now += 0.01
+        ends.append(age(0.5))
+    assert ends[150] == 0.5 and ends[-1] == 0.0

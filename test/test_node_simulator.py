@@ -79,6 +79,27 @@ def test_lock_step_repeats_and_equals_the_engine(world):
         world.wait(lambda: len(states) == before + 1, 'one step more')
 
 
+def test_lock_step_goes_on_after_a_lost_answer_and_with_another_controller(world):
+    """The first answer is lost where the simulator has not yet matched the controller."""
+    with simulator('rate:=500.0', 'lock_step:=true'):
+        started(world, PLANAR)
+        answers = world.node.create_publisher(JointState, 'simulator/torque', 10)
+        states, lost = world.collect(JointState, 'joint_states'), []
+
+        def relay(message):
+            if lost and message.header.stamp != lost[0].header.stamp:
+                answers.publish(message)
+            lost.append(message)
+
+        world.node.create_subscription(JointState, 'feedforward/torque', relay, 1000)
+        for until in (0.1, 0.2):  # the second controller knows no state when it begins
+            with NodeProcess('feedforward', '--ros-args', '-p', 'mode:=pd', '-p',
+                             'watchdog:=false'):
+                world.wait(lambda until=until: states and seconds(states[-1]) > until,
+                           'a running loop', 30.0)
+        assert np.abs(states[-1].position).max() < 1e-2
+
+
 def test_a_pause_holds_the_world_and_a_step_advances_it(world):
     def command(*torque):
         world.publish(Float64MultiArray, 'simulator/commands', Float64MultiArray(data=torque))

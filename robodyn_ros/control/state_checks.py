@@ -17,7 +17,8 @@ DRAINING = 0.5  # s of age per second, the slowest decrease that indicates a que
 STALL = 0.05  # s without a sign of life of this process, at least, that count as a stall
 STALLS = 10  # factor of the usual time between two signs of life, for the same
 SAME_CLOCK = 0.1  # s, largest difference of a stamp from the clock of the system that set it
-DISTRUST = 2.0  # s after a stall, in which late states count as having waited in queues
+DISTRUST = 2.0  # s after a stall or a jump, in which late states count as having waited in queues
+QUEUED = 60.0  # s behind the system's clock, up to which a stamp after a jump may be of a queue
 # Bounds of plausible states. They are generous, since a robot that is slightly beyond its limits
 # needs its controller most.
 FURTHER = 0.1  # fraction of the joint range, plus rad or m, by which a position may be outside
@@ -52,12 +53,14 @@ class StampAge:
     large, the clock of the stamps was stopped (a paused simulation) or is slow, and the new delay
     is taken as that of a fresh state. If they then decrease quickly, a queue is being processed,
     and its states are old. Late states are old as well if this process itself was stalled, or if
-    the stamps are from the system's clock, which is neither paused nor slow.
+    the stamps are from the system's clock, which is neither paused nor slow. For a moment this
+    holds after a jump of the stamps as well, since one damaged stamp is enough for a jump.
     """
 
     def __init__(self) -> None:
         self._fresh: float | None = None
         self._system = False  # whether the stamps are from the system's clock
+        self._jumped: float | None = None  # arrival of the first state after a jump, s
         self._late: tuple[float, float] | None = None  # arrival and delay of a late state, s
         self._seen, self._usual = -np.inf, np.inf  # last sign of life, usual time between two, s
         self._stalled = -np.inf  # end of the last stall of this process, s
@@ -83,11 +86,16 @@ class StampAge:
             Age above which a state is late, s.
         """
         delay = arrived - stamp * 1e-9
-        if self._fresh is None:
-            self._system = abs(delay + time.time() - time.monotonic()) < SAME_CLOCK
-        if self._fresh is None or delay < self._fresh:
-            self._fresh = delay
-        age = delay - self._fresh
+        if self._fresh is None and self._system:
+            if self._jumped is None:
+                self._jumped = arrived
+            behind = _behind_the_system(delay)
+            if limit < behind < QUEUED and arrived - self._jumped < DISTRUST:
+                return behind
+        fresh = self._fresh
+        if fresh is None or delay < fresh:
+            fresh = self._take_as_fresh(delay)
+        age = delay - fresh
         if age <= limit or self._system or arrived - self._stalled < DISTRUST:
             self._late = None
         elif self._late is None:
@@ -96,14 +104,26 @@ class StampAge:
             since, before = self._late
             if arrived - since >= SETTLED:
                 if before - delay < DRAINING * (arrived - since):
-                    self._fresh, self._late, age = delay, None, 0.0
+                    self._take_as_fresh(delay)
+                    self._late, age = None, 0.0
                 else:
                     self._late = arrived, delay
         return age
 
     def restart(self) -> None:
         """Forget all delays, because the stamps jumped."""
-        self._fresh = self._late = None
+        self._fresh = self._late = self._jumped = None
+
+    def _take_as_fresh(self, delay: float) -> float:
+        """Take a delay as that of a fresh state, and return it."""
+        self._fresh = delay
+        self._system = abs(_behind_the_system(delay)) < SAME_CLOCK
+        return delay
+
+
+def _behind_the_system(delay: float) -> float:
+    """Return by how much a stamp is behind the system's clock on arrival, s."""
+    return delay + time.time() - time.monotonic()
 
 
 class StateGuard:

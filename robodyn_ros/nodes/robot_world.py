@@ -121,6 +121,7 @@ class RobotWorld(WorldTime):
                 self.counts['commands'] += 1
                 self.waiting = self.waiting or answer
                 self.answered = self.answered or (cycle and self.active)
+                self._answers = bool(stamp)
         if late:
             self.warn('not_an_answer', f'torque with the stamp {stamp * 1e-9:.6f} s ignored: '
                       f'the last state has {last * 1e-9:.6f} s')

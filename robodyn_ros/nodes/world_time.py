@@ -21,7 +21,7 @@ from robodyn_ros.simulation import Sensors, SimulatedRobot, SimulationError
 from robodyn_ros.simulation.watchdog import TorqueWatchdog
 
 MOST_CYCLES = 10_000  # without a state, in lock-step
-FIRST_STATE = 2.0  # s of the wall clock between repetitions of the first state
+REPEATED = 1.0  # s of the wall clock after which a state that nobody answers is repeated
 SENSORS = (
     ('position_noise', 'standard deviation of positions, rad or m', 1000.0),
     ('velocity_noise', 'standard deviation of velocities, rad/s or m/s', 1000.0),
@@ -45,6 +45,8 @@ class WorldTime(DynamicsNode):
         self.held = self.diverged = False
         self.waiting = False  # in lock-step: a command has not moved the robot yet
         self.answered = False  # a command has come since the robot was put into the world
+        self._answers = False  # commands are answers: they have the stamp of their state
+        self._counted = 0  # cycles at the last look for a state that nobody answers
         self.last_stamp = -1  # of the states, ns
         self.fresh = False  # a command has come since the last cycle
         self._last_state: JointState | None = None
@@ -64,7 +66,7 @@ class WorldTime(DynamicsNode):
         if self.waits_for_commands():
             self.report('info', 'the world waits for torques on '
                                 f'{" or ".join(self._torque_topics)}, or for ~/step')
-            self.keep(self.create_timer, self.destroy_timer, FIRST_STATE, self._repeat_state,
+            self.keep(self.create_timer, self.destroy_timer, REPEATED, self._repeat_state,
                       clock=WallClock(clock_type=ClockType.STEADY_TIME))
 
     def waits_for_commands(self) -> bool:
@@ -127,19 +129,25 @@ class WorldTime(DynamicsNode):
                                     self.value('brakes'))
 
     def _repeat_state(self) -> None:
-        """Publish the first state, again and again until a controller has answered one.
+        """Publish again where a controller has not answered the last state.
 
-        Nothing moves the world before: a controller that was not there yet missed the state.
+        Nothing moves the world before it does. Before the first answer, the state gets a new stamp
+        under brakes: the controller may have missed the state, or its answer may have been lost,
+        and no controller answers a stamp twice. Later on, in lock-step, the state itself is
+        repeated: a controller that refused it as too old takes it now, and so does one that has
+        been started anew.
         """
-        if self.robot is None or self.answered or self.held or not self.active:
+        idle, self._counted = self._counted == self.counts['cycles'], self.counts['cycles']
+        if self.robot is None or self.held or not self.active or not (
+                idle or self._last_state is None):
             return
         if not any(map(self.count_publishers, self._torque_topics)):
             return
         with self.lock:
-            if self._last_state is not None:
-                self._states.publish(self._last_state)
-            else:  # under brakes, so that the stamp is not zero
+            if not self.answered:
                 self.advance(None)
+            elif self._answers and self._last_state is not None and self.value('lock_step'):
+                self._states.publish(self._last_state)
 
     def go_on(self) -> None:
         """Advance with the command that waits, if one does and nothing holds the world."""

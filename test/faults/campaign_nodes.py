@@ -87,7 +87,8 @@ class CampaignNodes:
             self.broken.append(f'torque {torque}')
         age = (info['source_timestamp'] - nanoseconds(message.header.stamp)) * 1e-9
         if time.monotonic() > self._odd_until and age > TIMEOUT + 0.1:
-            self._late.append(age)  # when it was published; its stamp is that of a state
+            # when it was published; its stamp is that of a state
+            self._late.append((age, info['source_timestamp'] * 1e-9))
         self._timely += abs(age) < TIMEOUT
 
     def _on_simulated(self, message):
@@ -111,8 +112,10 @@ class CampaignNodes:
             assert process.exit_code is None, (name, self.events, process.log()[-3000:])
         assert not self.broken, (self.broken[:3], self.events)
         # a process that is stopped between computing a torque and publishing it makes one late
-        assert len(self._late) < 3, ('torques for old states', self._late[:9], self.events,
-                                     self.nodes['feedforward'].log()[-2000:])
+        assert len(self._late) < 3, (
+            'torques for old states: (age, time)', len(self._late), self._late[:9],
+            self._late[-3:], self.events, self.world.diagnostics.get('feedforward'),
+            self.nodes['feedforward'].log()[-6000:])
         self._late.clear()
 
     def check_use(self):
