@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 rclpy = pytest.importorskip('rclpy', reason='ROS 2 is not set up')
+from builtin_interfaces.msg import Time  # noqa: E402
 from geometry_msgs.msg import WrenchStamped  # noqa: E402
 from lifecycle_msgs.msg import Transition  # noqa: E402
 from oracle import Oracle  # noqa: E402
@@ -377,7 +378,9 @@ def test_a_model_is_swapped_and_rolled_back(shared):
                      (SetModel.Request(robot_description=heavy, motors='joints: {knee: {}}'),
                       'knee'),
                      (SetModel.Request(robot_description=heavy, motors='- 1'), 'mapping'),
-                     (SetModel.Request(robot_description=heavy, motors='a: [') , 'YAML')):
+                     (SetModel.Request(robot_description=heavy, motors='a: [') , 'YAML'),
+                     (SetModel.Request(robot_description=heavy, valid_until=Time(sec=1)),
+                      'the request expired')):
         answer = world.call(SetModel, 'dynamics/set_model', bad)
         assert not answer.success and why in answer.message
         assert answer.model_version == first_version + 1

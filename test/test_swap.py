@@ -52,7 +52,7 @@ class User:
     def is_ready(self):
         return True
 
-    def set_model(self, model):
+    def set_model(self, model, timeout):
         future = Future()
         self._late = lambda: self._take(model, future)
         if self.answers:

@@ -62,8 +62,8 @@ class ModelUser(Protocol):
     def is_ready(self) -> bool:
         """Return whether the services of the node are available."""
 
-    def set_model(self, model: ModelTexts) -> Future[Answer]:
-        """Ask the node to use a model."""
+    def set_model(self, model: ModelTexts, timeout: float) -> Future[Answer]:
+        """Ask the node to use a model, and to refuse it after a time in s."""
 
     def roll_back(self) -> Future[Answer]:
         """Ask the node to return to the previous model."""
@@ -80,8 +80,8 @@ def swap_model(users: Sequence[ModelUser], model: ModelTexts, *, timeout: float,
     model : ModelTexts
         The model.
     timeout : float
-        Timeout for the answer of a node, s. A node that accepts the model later is rolled back as
-        soon as it answers.
+        Timeout for the answer of a node, s. Afterwards the node refuses the model. If the swap
+        ends earlier, a node that still accepts the model is rolled back as soon as it answers.
     check : callable
         Called many times per second; an exception that it raises ends the swap.
 
@@ -103,7 +103,7 @@ def swap_model(users: Sequence[ModelUser], model: ModelTexts, *, timeout: float,
     done: list[ModelUser] = []
     versions = []
     for user in users:
-        asked = user.set_model(model)
+        asked = user.set_model(model, timeout)
         try:
             answer = _answer(asked, timeout, check)
             if not answer.success:

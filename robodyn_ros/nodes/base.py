@@ -30,6 +30,7 @@ from robodyn_ros.nodes.parameters import (
     refused,
 )
 from robodyn_ros.nodes.reporting import ReportingNode
+from robodyn_ros.nodes.stamps import nanoseconds
 from robodyn_ros.packages import package
 from robodyn_ros.spatial import inertia_tensor
 
@@ -239,7 +240,8 @@ class DynamicsNode(ReportingNode):
                             response: SetModel.Response) -> SetModel.Response:
         options, origin = model_options(self), (request.origin or 'set_model')[:200]
         problem = await self.in_background(lambda: self.keeper.set_model(
-            request.robot_description, request.motors, origin, options))
+            request.robot_description, request.motors, origin, options,
+            nanoseconds(request.valid_until)))
         return self._answer(response, problem, f'the model of {origin} runs')
 
     async def _on_rollback(self, request: Trigger.Request,

@@ -82,8 +82,8 @@ class Identification(DynamicsNode):
                 'which the motion is stopped, rad or m', range_=(0.0, 100.0))
         declare(self, 'apply_to', ['dynamics', 'feedforward'], 'names of the nodes that are given '
                 'the identified model', read_only=True)
-        declare(self, 'apply_timeout', 30.0, 'time within which each of these nodes must answer, '
-                's', range_=(0.1, 600.0))
+        declare(self, 'apply_timeout', 15.0, 'time within which each of these nodes must answer, '
+                's; after it a node refuses the model', range_=(0.1, 600.0))
 
     def apply_parameters(self, changes: dict[str, Any]) -> None:
         """Let the state monitor use changed parameters at once."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any
@@ -11,6 +12,7 @@ from std_srvs.srv import Trigger
 
 from robodyn_interfaces.srv import SetModel
 from robodyn_ros.experiment.swap import Answer, ModelTexts
+from robodyn_ros.nodes.stamps import set_nanoseconds
 
 
 class ModelClient:
@@ -38,10 +40,11 @@ class ModelClient:
         """Return whether the node offers both services."""
         return bool(self._set_model.service_is_ready() and self._rollback.service_is_ready())
 
-    def set_model(self, model: ModelTexts) -> Future[Answer]:
-        """Ask the node to use a model."""
+    def set_model(self, model: ModelTexts, timeout: float) -> Future[Answer]:
+        """Ask the node to use a model, and to refuse it after a time in s."""
         request = SetModel.Request(robot_description=model.urdf, motors=model.motors,
                                    origin=model.origin)
+        set_nanoseconds(request.valid_until, time.time_ns() + round(timeout * 1e9))
         return _asked(self._set_model, request, lambda answer: Answer(
             answer.success, answer.message, answer.model_version))
 

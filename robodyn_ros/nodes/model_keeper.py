@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -86,6 +87,8 @@ class Candidate:
         Name of its source.
     base : Running or None
         The running model at the time of the request.
+    valid_until : int
+        Time of the system clock after which it must not be put to use, ns; 0: no limit.
     """
 
     model: Model
@@ -94,6 +97,7 @@ class Candidate:
     request: BuildRequest
     origin: str
     base: Running | None = field(default=None)
+    valid_until: int = 0
 
 
 class ModelKeeper:
@@ -124,11 +128,15 @@ class ModelKeeper:
         """Use a robot description; return None, or the reason why the old model is kept."""
         return self._swap(lambda: self.prepare(options, text=text, new_motors=True))
 
-    def set_model(self, text: str, motors: str, origin: str,
-                  options: dict[str, Any]) -> str | None:
-        """Use an identified model, URDF and motor YAML texts; return None, or why not."""
-        return self._swap(lambda: self._prepare(BuildRequest(
-            text, None, motors, self._payload(), False, options, self._kernels), origin, origin))
+    def set_model(self, text: str, motors: str, origin: str, options: dict[str, Any],
+                  valid_until: int = 0) -> str | None:
+        """Use an identified model, URDF and motor YAML texts; return None, or why not.
+
+        After ``valid_until``, a time of the system clock in ns, the model is refused.
+        """
+        return self._swap(lambda: replace(self._prepare(BuildRequest(
+            text, None, motors, self._payload(), False, options, self._kernels), origin, origin),
+            valid_until=valid_until))
 
     def set_payload(self, payload: Payload, options: dict[str, Any]) -> str | None:
         """Replace the payload; return None, or why not."""
@@ -185,9 +193,13 @@ class ModelKeeper:
         """Make a prepared model the running one; return None, or why not."""
         with self._lock:
             if self.running is not candidate.base:  # it has changed meanwhile, e.g. its payload
-                return self._swap(lambda: self._prepare(
+                return self._swap(lambda: replace(self._prepare(
                     replace(candidate.request, payload=self._payload(), payload_is_new=False),
-                    candidate.origin, candidate.origin))
+                    candidate.origin, candidate.origin), valid_until=candidate.valid_until))
+            late = time.time_ns() - candidate.valid_until
+            if candidate.valid_until and late > 0:
+                return self._refuse(candidate.origin, f'the request expired {late * 1e-9:.1f} s '
+                                    'before the model could be used')
             before = self.running
             version = before.version + 1 if before else 1
             self.running = Running(version, candidate.model, candidate.dynamics,
