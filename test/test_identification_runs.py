@@ -12,7 +12,7 @@ import yaml
 
 rclpy = pytest.importorskip('rclpy', reason='ROS 2 is not set up')
 from closed_loop import ClosedLoop, fast_motion, rms  # noqa: E402
-from identification_world import PLANAR, SUCCEEDED, Client, server  # noqa: E402
+from identification_world import PACE, PLANAR, SUCCEEDED, Client, server  # noqa: E402
 from measured_logs import DATA  # noqa: E402
 from ros_world import World  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
@@ -54,11 +54,12 @@ def run(tmp_path_factory):
     truth = folder / 'truth.yaml'
     truth.write_text(yaml.safe_dump(TRUTH))
     world = World()
-    with ClosedLoop(world, UR10, simulator=('rate:=250.0', f'truth_file:={truth}', *NOISE),
+    with ClosedLoop(world, UR10, simulator=(
+            'rate:=250.0', f'real_time_factor:={PACE}', f'truth_file:={truth}', *NOISE),
                     controller=('mode:=feedforward_pd', 'hold:=5.0', *GAINS)) as loop, \
             NodeProcess('dynamics'), \
-            server(world, folder / 'runs', 'state_timeout:=600.0', 'start_delay:=5.0',
-                   'lease:=100.0'):  # the clock runs as fast as it can, the server may stall
+            server(world, folder / 'runs', 'state_timeout:=600.0', 'start_delay:=10.0',
+                   'lease:=100.0'):  # the server may stall
         motion = fast_motion(loop.model)
         before = rms(loop.follow(motion))
         loop.begin(motion.at(0.0).q, held=True)  # the noise does not depend on the search time
