@@ -55,7 +55,7 @@ setup(
         'Typing :: Typed',
     ],
     packages=find_packages(include=[NAME, f'{NAME}.*']),
-    package_data={NAME: ['py.typed', 'report/*.jinja']},
+    package_data={NAME: ['py.typed', 'report/*.jinja', 'export/*.h']},
     python_requires='>=3.10',
     install_requires=['llvmlite>=0.39', 'lxml', 'numpy', 'PyYAML', 'urdfdom-py', 'xacro'],
     extras_require={**EXTRAS, 'all': sorted({

@@ -262,7 +262,7 @@ def test_the_header_says_what_is_included(folders, tmp_path):
     text = (folders('spinning rotors') / 'arm.h').read_text()
     assert 'as spinning bodies: j1, j2' in text
     rd.export_c(model.without_friction(), tmp_path / 'a', origin='the run of Tuesday */ ?')
-    text = next((tmp_path / 'a').glob('*.h')).read_text()
+    text = (tmp_path / f'a/{c_name(model.name)}.h').read_text()
     assert 'the model has none' in text and 'the run of Tuesday * / ?' in text
 
 

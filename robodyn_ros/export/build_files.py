@@ -6,6 +6,7 @@ from xml.sax.saxutils import escape
 
 from robodyn_ros.export.header import facts, joint_lines
 from robodyn_ros.export.package import Package
+from robodyn_ros.export.plugin import has_plugin
 
 CMAKE = '''# Builds the library {name}: with ament where ROS 2 is sourced, else with CMake alone.
 cmake_minimum_required(VERSION 3.16)
@@ -37,7 +38,7 @@ if(UNIX)
   target_link_libraries({name} PUBLIC m)
 endif()
 
-install(FILES {prefix}.h {prefix}.hpp DESTINATION ${{CMAKE_INSTALL_INCLUDEDIR}}/{name})
+{plugin}install(FILES {prefix}.h {prefix}.hpp DESTINATION ${{CMAKE_INSTALL_INCLUDEDIR}}/{name})
 install(TARGETS {name} EXPORT {name}Targets
   ARCHIVE DESTINATION ${{CMAKE_INSTALL_LIBDIR}}
   LIBRARY DESTINATION ${{CMAKE_INSTALL_LIBDIR}}
@@ -62,6 +63,14 @@ else()
   install(FILES ${{CMAKE_CURRENT_BINARY_DIR}}/{name}ConfigVersion.cmake
     DESTINATION ${{CMAKE_INSTALL_LIBDIR}}/cmake/{name})
 endif()
+'''
+
+PLUGIN = '''# loaded at run time, for example by the controller of robodyn_controllers
+add_library({name}_plugin MODULE {prefix}_plugin.c)
+set_target_properties({name}_plugin PROPERTIES C_EXTENSIONS OFF)
+target_link_libraries({name}_plugin PRIVATE {name})
+install(TARGETS {name}_plugin LIBRARY DESTINATION ${{CMAKE_INSTALL_LIBDIR}})
+
 '''
 
 PACKAGE_XML = '''<?xml version="1.0"?>
@@ -127,7 +136,8 @@ target_link_libraries(my_controller PRIVATE {name}::{name})
 
 def cmake_text(package: Package) -> str:
     """Return CMakeLists.txt."""
-    return CMAKE.format(name=package.name, prefix=package.prefix, upper=package.prefix.upper())
+    names = {'name': package.name, 'prefix': package.prefix, 'upper': package.prefix.upper()}
+    return CMAKE.format(**names, plugin=PLUGIN.format(**names) if has_plugin(package) else '')
 
 
 def package_xml(package: Package) -> str:

@@ -147,13 +147,16 @@ def export_c(robot: Model | RobotDynamics, folder: str | Path, *,
 
 def _files(package: Package) -> dict[str, Callable[[Package], str]]:
     """Return which function writes each file."""
-    from robodyn_ros.export import build_files, cpp_class, header, self_test, source
+    from robodyn_ros.export import build_files, cpp_class, header, plugin, self_test, source
 
     prefix = package.prefix
+    loaded_at_run_time = {
+        f'{prefix}_plugin.c': plugin.plugin_text,
+        plugin.HEADER: plugin.plugin_header} if plugin.has_plugin(package) else {}
     return {f'{prefix}.h': header.header_text, f'{prefix}.c': source.source_text,
             f'{prefix}.hpp': cpp_class.cpp_text, 'self_test.c': self_test.self_test_text,
             'CMakeLists.txt': build_files.cmake_text, 'package.xml': build_files.package_xml,
-            'README.md': build_files.readme_text}
+            'README.md': build_files.readme_text, **loaded_at_run_time}
 
 
 def _write(folder: Path, texts: Mapping[str, str]) -> list[Path]:
