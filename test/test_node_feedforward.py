@@ -180,6 +180,32 @@ def test_payload_and_model_change_while_playing(world, model):
     world.wait(silent, 'the end of the reference, which was for another robot', 10.0)
 
 
+@pytest.mark.real_time
+def test_another_robot_ends_the_commands_with_hold_then_zero(world, model):
+    assert world.set_parameter('feedforward', 'mode', 'gravity_compensation').successful
+    torques = world.collect(JointState, '/feedforward/torque')
+    q = np.linspace(0.1, 0.5, model.n)
+
+    def answered(condition, what):
+        def go_on():
+            world.state(model.joint_names, q, np.zeros(model.n))
+            return condition()
+        world.wait(go_on, what)
+
+    answered(lambda: len(torques) > 20, 'torques')
+    world.describe(planar_2r())
+    answered(lambda: world.count('feedforward', 'model_version') == 2, 'the other robot')
+    world.wait(lambda: torques[-1].name == list(model.joint_names)
+               and not any(torques[-1].effort), 'zero')
+    stamps = np.array([nanoseconds(m.header.stamp) for m in torques]) * 1e-9
+    efforts, gravity = np.array([m.effort for m in torques]), rd.Dynamics(model).gravity(q)
+    held = np.abs(efforts - gravity).max(axis=1) < 0.01 * np.abs(gravity).max()
+    assert held[-1] == 0 and held.sum() > 20
+    slope = np.abs(np.diff(efforts[held.argmax():], axis=0)).max(axis=1) / np.maximum(
+        np.diff(stamps[held.argmax():]), 0.004)
+    assert slope.max() < 20 * np.abs(gravity).max(), 'it fades within 0.2 s, without a jump'
+
+
 def test_an_excitation_is_played(world, model):
     """Found by the optimiser, sent with any sampling, and played with its torques."""
     from robodyn_ros.nodes.trajectories import joint_trajectory

@@ -241,13 +241,14 @@ def test_the_world_may_be_paused_and_reset_from_outside(world, gazebo):
             other.close()
 
 
-def test_the_process_that_sends_forces_is_replaced(world, gazebo):
+@pytest.mark.parametrize('number', [signal.SIGKILL, signal.SIGSTOP])
+def test_the_process_that_sends_forces_is_replaced(world, gazebo, number):
     with bridge(world, 'rate:=200.0') as process:
         states = world.collect(JointState, 'joint_states')
         world.wait(lambda: len(states) > 20, 'states')
         children = subprocess.run(['pgrep', '-P', str(process.pid), '-f', 'gazebo_writer'],
                                   capture_output=True, text=True, check=True).stdout.split()
-        os.kill(int(children[0]), signal.SIGKILL)
+        os.kill(int(children[0]), number)
         world.wait(lambda: world.count('simulator', 'gazebo_lost') >= 1, 'the loss to be seen')
         ready(world)
         states.clear()

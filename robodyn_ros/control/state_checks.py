@@ -17,6 +17,7 @@ DRAINING = 0.5  # s of age per second, the slowest decrease that indicates a que
 STALL = 0.05  # s without a sign of life of this process, at least, that count as a stall
 STALLS = 10  # factor of the usual time between two signs of life, for the same
 SAME_CLOCK = 0.1  # s, largest difference of a stamp from the clock of the system that set it
+READINGS, APART = 10, 0.001  # of two clocks, and s between them: threads may be interrupted
 DISTRUST = 2.0  # s after a stall or a jump, in which late states count as having waited in queues
 QUEUED = 60.0  # s behind the system's clock, up to which a stamp after a jump may be of a queue
 # Bounds of plausible states. They are generous, since a robot that is slightly beyond its limits
@@ -123,7 +124,11 @@ class StampAge:
 
 def _behind_the_system(delay: float) -> float:
     """Return by how much a stamp is behind the system's clock on arrival, s."""
-    return delay + time.time() - time.monotonic()
+    for _ in range(READINGS):
+        before, system, after = time.monotonic(), time.time(), time.monotonic()
+        if after - before < APART:
+            break
+    return delay + system - after
 
 
 class StateGuard:

@@ -113,15 +113,14 @@ class GazeboWorld:
         return bool(self._writer.ask('serves'))
 
     def check_connection(self) -> None:
-        """Check that the process that writes to Gazebo is running.
+        """Check that the process that writes to Gazebo reacts.
 
         Raises
         ------
         GazeboError
-            The process has ended.
+            The process has ended or is suspended.
         """
-        if not self._writer.alive:
-            raise GazeboError('the process that writes to Gazebo has ended')
+        self._writer.check()
 
     def reconnect(self) -> None:
         """Start a new process that writes to Gazebo; `appear` must be called next."""

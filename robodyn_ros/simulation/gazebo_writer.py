@@ -12,6 +12,8 @@ Each line of the input is a command in JSON, and each answer is a line of JSON.
 from __future__ import annotations
 
 import json
+import os
+import select
 import subprocess
 import sys
 import threading
@@ -23,7 +25,8 @@ from typing import Any
 from robodyn_ros.simulation.gazebo import confirmation_topics
 from robodyn_ros.simulation.gazebo_bindings import GazeboError, load_bindings
 
-PATIENCE = 5000  # ms, timeout for the answer to a request
+PATIENCE = 5000  # ms, timeout for the answer of Gazebo to a request
+STANDS = 2.0  # s without a reaction, after which the process counts as suspended
 LINGER = 0.2  # s that the process waits until its last forces have been sent
 
 
@@ -43,12 +46,20 @@ class GazeboWriter:
         self._lock = threading.Lock()
         self._process = subprocess.Popen(
             [sys.executable, '-m', 'robodyn_ros.simulation.gazebo_writer', world, model, *joints],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True)
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0, start_new_session=True)
+        assert self._process.stdin is not None and self._process.stdout is not None
+        self._input, self._output = self._process.stdin, self._process.stdout
+        os.set_blocking(self._input.fileno(), False)
 
-    @property
-    def alive(self) -> bool:
-        """Whether the process is running."""
-        return self._process.poll() is None
+    def check(self) -> None:
+        """Check that the process reacts; one that is suspended is killed.
+
+        Raises
+        ------
+        GazeboError
+            The process has ended or is suspended.
+        """
+        self.ask('ping', patience=STANDS)
 
     def send(self, forces: Sequence[float], confirm: bool = False) -> None:
         """Send forces, one for each joint, N m or N; for `confirm` see `confirmation_topics`.
@@ -61,18 +72,17 @@ class GazeboWriter:
         with self._lock:
             self._write({'do': 'forces', 'forces': list(forces), 'confirm': confirm})
 
-    def ask(self, do: str, **details: Any) -> Any:
-        """Send a command to the process, and return its answer.
+    def ask(self, do: str, *, patience: float = PATIENCE * 1e-3 + STANDS, **details: Any) -> Any:
+        """Send a command to the process, and return its answer, which must come in time.
 
         Raises
         ------
         GazeboError
-            The process has ended, or reports an error.
+            The process has ended or is suspended, or reports an error.
         """
-        assert self._process.stdout is not None
         with self._lock:
             self._write({'do': do, **details})
-            line = self._process.stdout.readline()
+            line = self._read_line(patience)
         if not line:
             raise GazeboError('the process that writes to Gazebo has ended with '
                               f'{self._process.wait()}')
@@ -84,23 +94,43 @@ class GazeboWriter:
     def close(self) -> None:
         """Send zeros and end the process."""
         with suppress(OSError):
-            assert self._process.stdin is not None
-            self._process.stdin.close()
+            self._input.close()
         try:
             self._process.wait(LINGER + 1.0)
         except subprocess.TimeoutExpired:  # it waits for an answer, but Gazebo has ended
             self._process.kill()
             self._process.wait()
-        assert self._process.stdout is not None
-        self._process.stdout.close()
+        self._output.close()
 
     def _write(self, command: dict[str, Any]) -> None:
-        assert self._process.stdin is not None
+        rest = (json.dumps(command) + '\n').encode()
         try:
-            self._process.stdin.write(json.dumps(command) + '\n')
-            self._process.stdin.flush()
+            while rest:
+                self._wait(self._input.fileno(), select.POLLOUT, STANDS)
+                rest = rest[os.write(self._input.fileno(), rest):]
         except (OSError, ValueError):
             raise GazeboError('the process that writes to Gazebo has ended') from None
+
+    def _read_line(self, patience: float) -> bytes:
+        line, end = b'', time.monotonic() + patience
+        try:
+            while not line.endswith(b'\n'):
+                self._wait(self._output.fileno(), select.POLLIN, end - time.monotonic())
+                part = os.read(self._output.fileno(), 1 << 16)
+                if not part:
+                    return b''
+                line += part
+        except (OSError, ValueError):  # closed by another thread
+            return b''
+        return line
+
+    def _wait(self, file: int, event: int, patience: float) -> None:
+        """Wait for the process; kill it if it does not react, since it may hold back forces."""
+        ready = select.poll()
+        ready.register(file, event)
+        if not ready.poll(max(patience, 0.0) * 1e3):
+            self._process.kill()
+            raise GazeboError('the process that writes to Gazebo does not react')
 
 
 class _Writer:
@@ -125,6 +155,10 @@ class _Writer:
 
     def zeros(self) -> None:
         self.forces([0.0] * len(self._publishers))
+
+    def ping(self) -> bool:
+        """Answer."""
+        return True
 
     def serves(self) -> bool:
         """Return whether the world exists."""

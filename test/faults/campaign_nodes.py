@@ -2,7 +2,7 @@
 
 The nodes `feedforward` (with its watchdog), `dynamics`, `simulator` and `identification` run for
 one robot in processes of their own, and, where Gazebo is installed, `gazebo_bridge` in place of
-`simulator` every other time. The simulated states go to a topic of their own: the states that the
+`simulator` every fourth time. The simulated states go to a topic of their own: the states that the
 controller answers are those of the campaign, good or bad.
 """
 
