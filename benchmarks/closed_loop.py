@@ -10,9 +10,14 @@ import os
 import subprocess
 import sys
 import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent.parent / 'test'))
+from domains import new_domain
 
 os.environ.setdefault('ROS_AUTOMATIC_DISCOVERY_RANGE', 'LOCALHOST')
-os.environ.setdefault('ROS_DOMAIN_ID', str(20 + os.getpid() % 80))
+if 'ROS_DOMAIN_ID' not in os.environ:
+    os.environ['ROS_DOMAIN_ID'] = new_domain()  # which no test has
 
 import rclpy
 from diagnostic_msgs.msg import DiagnosticArray

@@ -184,7 +184,7 @@ def test_payload_and_model_change_while_playing(world, model):
 def test_another_robot_ends_the_commands_with_hold_then_zero(world, model):
     assert world.set_parameter('feedforward', 'mode', 'gravity_compensation').successful
     torques = world.collect(JointState, '/feedforward/torque')
-    q = np.linspace(0.1, 0.5, model.n)
+    q = np.clip(np.linspace(0.1, 0.5, model.n), model.lower, model.upper)
 
     def answered(condition, what):
         def go_on():

@@ -3,6 +3,7 @@
 import ast
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
@@ -111,6 +112,32 @@ def test_a_node_with_a_parameter_that_it_cannot_take_ends(world, bad):
         world.wait(lambda: process.exit_code is not None, 'its end', 30.0)
         assert process.exit_code == 2
         assert bad.partition(':')[0] in process.log() and 'Traceback' not in process.log()
+
+
+@pytest.mark.nodes
+def test_a_node_ends_although_the_middleware_hangs(world, tmp_path):
+    """`ros2 launch` would end it by SIGTERM 5 s after an interrupt, and report an error."""
+    script = tmp_path / 'hangs.py'
+    script.write_text("""
+import threading
+from robodyn_ros.nodes import running
+from robodyn_ros.nodes.dynamics import DynamicsPublisher
+
+class Hangs(DynamicsPublisher):
+    def destroy_node(self):
+        threading.Event().wait()
+
+running.ENDS_WITHIN = 0.2
+raise SystemExit(running.run(Hangs))
+""")
+    process = subprocess.Popen([sys.executable, script])
+    try:
+        world.wait(lambda: 'dynamics' in world.diagnostics, 'the node')
+        process.send_signal(signal.SIGINT)
+        assert process.wait(20) == 0
+    finally:
+        process.kill()
+        process.wait()
 
 
 def keys(kind, file='package.xml'):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -23,6 +24,9 @@ from robodyn_ros.nodes.real_time import apply_real_time
 TASKS: dict[str, Callable[[Any], Any]] = {'build': build}
 FAILED = 2  # exit code
 FORCED = 3  # number of interrupts after which the process ends immediately
+# s after the last commands, within which the process ends even if the middleware hangs while the
+# node is destroyed; `ros2 launch` sends SIGTERM 5 s after an interrupt
+ENDS_WITHIN = 3.5
 
 
 def run(make: Callable[..., DynamicsNode], arguments: list[str] | None = None,
@@ -75,8 +79,20 @@ def run(make: Callable[..., DynamicsNode], arguments: list[str] | None = None,
     finally:
         if node is not None:
             node.before_shutdown()
+            _end_in_time(helper, code)
             node.end()
             node.destroy_node()  # otherwise clients wait for its services until they time out
         rclpy.try_shutdown()
         helper.close()
     return code
+
+
+def _end_in_time(helper: HelperProcess, code: int) -> None:
+    """End the process with its exit code after `ENDS_WITHIN`, whatever it waits for then."""
+    def end() -> None:
+        helper.close()
+        os._exit(code)
+
+    timer = threading.Timer(ENDS_WITHIN, end)
+    timer.daemon = True
+    timer.start()
