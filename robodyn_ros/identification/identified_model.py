@@ -23,8 +23,8 @@ def identified_model(linear: LinearModel, theta: Array, observations: Observatio
     """Return the robot with identified parameters.
 
     Friction with terms beyond viscous and Coulomb friction and an offset becomes the joint's
-    friction curve. The plain friction of such a joint approximates it at the speeds and loads of
-    the log, for all that knows plain friction alone.
+    friction curve. Its viscous and Coulomb friction and offset then approximate the curve at the
+    speeds and loads of the log, for formats that have no friction curves, such as URDF.
 
     Parameters
     ----------

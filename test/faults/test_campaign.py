@@ -29,9 +29,9 @@ def test_the_security_policy_allows_what_a_node_does_and_no_more(campaign, name)
 
     node = campaign.world.node
     # the campaign has the simulated states on a topic of their own
-    doings = {rule: {entry.replace('/simulated_states', '/joint_states') for entry in names}
-              for rule, names in done(node, name).items()}
-    assert difference(allowed(name), doings) == (set(), set())
+    used = {rule: {entry.replace('/simulated_states', '/joint_states') for entry in names}
+            for rule, names in done(node, name).items()}
+    assert difference(allowed(name), used) == (set(), set())
     enclaves = {entry[0]: entry[2] for entry in node.get_node_names_and_namespaces_with_enclaves()}
     assert enclaves[name] == enclave_of(name)
 
