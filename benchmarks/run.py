@@ -7,19 +7,22 @@ import sys
 from closed_loop import closed_loop
 from excitation import excitation
 from identification import identification
+from large_robots import large_robots
 from latency import latency
 from loops import loops
 from scheduling import scheduling
 from speed import ROBOTS, speed
 
 if __name__ == '__main__':
-    wanted = sys.argv[1:] or ['speed', 'loops', 'latency', 'scheduling', 'closed_loop',
-                              'identification', 'excitation']
+    wanted = sys.argv[1:] or ['speed', 'loops', 'large_robots', 'latency', 'scheduling',
+                              'closed_loop', 'identification', 'excitation']
     if 'speed' in wanted:
         for robot in ROBOTS:
             print('\n'.join(speed(robot)), end='\n\n', flush=True)
     if 'loops' in wanted:
         print('\n'.join(loops()))
+    if 'large_robots' in wanted:
+        print('\n'.join(large_robots()))
     if 'latency' in wanted:
         print('\n'.join(latency()))
     if 'scheduling' in wanted:

@@ -49,6 +49,7 @@ if TYPE_CHECKING:  # imported when first used: solvers take longer to import tha
         CrossValidation,
         DriveGains,
         FilterSettings,
+        FloatingBaseResult,
         Log,
         LogFormat,
         Result,
@@ -60,6 +61,7 @@ if TYPE_CHECKING:  # imported when first used: solvers take longer to import tha
         cross_validate,
         identify,
         identify_drive_gains,
+        identify_floating_base,
         read_log,
         reduce,
         roll_out,
@@ -71,11 +73,13 @@ if TYPE_CHECKING:  # imported when first used: solvers take longer to import tha
 
 _LAZY = {
     **dict.fromkeys((
-        'BaseParameters', 'CrossValidation', 'DriveGains', 'FilterSettings', 'Log', 'LogFormat',
+        'BaseParameters', 'CrossValidation', 'DriveGains', 'FilterSettings', 'FloatingBaseResult',
+        'Log', 'LogFormat',
         'Result', 'Rollout', 'Settings', 'Thresholds', 'Validation', 'base_parameters',
         'cross_validate',
         'identify',
-        'identify_drive_gains', 'read_log', 'reduce', 'roll_out', 'save_motors', 'save_parameters',
+        'identify_drive_gains', 'identify_floating_base', 'read_log', 'reduce', 'roll_out',
+        'save_motors', 'save_parameters',
         'validate', 'write_urdf'),
         'identification'),
     **dict.fromkeys((
@@ -88,13 +92,15 @@ _LAZY = {
 __all__ = [
     'BaseParameters', 'ClosedLoopDynamics', 'CrossValidation', 'DescriptionError', 'DriveGains',
     'Dynamics', 'ElasticTorque', 'Energy', 'Excitation', 'FilterSettings', 'FlexibleDynamics',
+    'FloatingBaseResult',
     'IdentificationError', 'InertiaBounds', 'Inertial', 'Limits', 'Log', 'LogError', 'LogFormat',
     'Model', 'OperationalSpace', 'Plan', 'Result', 'RobodynError', 'RobotDynamics', 'Rollout',
     'Settings',
     'ShapeError', 'Terms', 'Thresholds', 'UnknownNameError', 'Validation', 'ValueRangeError',
     '__version__', 'base_parameters', 'build_model', 'cross_validate', 'dynamics_of', 'export_c',
     'identify',
-    'identify_drive_gains', 'inertia_bounds', 'load_model', 'model_from_dh', 'optimise_excitation',
+    'identify_drive_gains', 'identify_floating_base', 'inertia_bounds', 'load_model',
+    'model_from_dh', 'optimise_excitation',
     'optimize_excitation', 'read_log', 'reduce', 'roll_out', 'save_motors', 'save_parameters',
     'validate', 'validation_plan', 'write_mjcf', 'write_urdf',
 ]

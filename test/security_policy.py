@@ -11,7 +11,8 @@ from rclpy.action import (
 
 FILE = Path(__file__).parents[1] / 'config/security/policy.xml'
 # what a node does only with certain parameters, or in a launch file that remaps its topics
-AT_TIMES = {'subscribe': {'/clock', '/parameter_events', '/motor_states', '/feedforward/torque'},
+AT_TIMES = {'subscribe': {'/clock', '/parameter_events', '/motor_states', '/feedforward/torque',
+                          '/odom'},
             'publish': {'/feedforward/reference', '/dynamics/constraint_forces/*'}}
 
 

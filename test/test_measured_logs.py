@@ -112,9 +112,6 @@ def test_infeasible_parameters_are_not_written():
     chi[2, 6] = -1.0
     with pytest.raises(rd.IdentificationError, match='elbow_joint'):
         urdf_of(result.model.with_standard_parameters(chi.ravel()), result.model.description.urdf)
-    dh, _ = fit('kr300')
-    with pytest.raises(rd.IdentificationError, match='not read from a URDF'):
-        rd.write_urdf(dh.model, '/dev/null')
 
 
 def test_the_kinova_log_is_reported_as_badly_excited():

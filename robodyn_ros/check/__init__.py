@@ -12,6 +12,7 @@ from robodyn_ros.check.robot import kinematic_tree_text, sample_dynamics
 from robodyn_ros.description.robot import Finding
 from robodyn_ros.description.urdf import is_text
 from robodyn_ros.dynamics import Dynamics
+from robodyn_ros.errors import DescriptionError
 from robodyn_ros.model import Model, load_model
 
 __all__ = ['CheckReport', 'Issue', 'check_model', 'check_robot', 'mesh_folders']
@@ -51,7 +52,17 @@ def check_model(model: Model, *, dynamics: Dynamics | None = None,
         Folders that are searched for meshes; without folders, no file is opened.
     thorough : bool
         Whether to search for the bounds of the mass matrix, and to compute the reach.
+
+    Raises
+    ------
+    DescriptionError
+        The robot has no joint.
     """
+    if not model.joint_names:
+        raise DescriptionError('has no joint that moves, so there is nothing to check',
+                               valid='a robot with joints')
+    if model.floating:  # the base is at rest: what is checked are links and joints
+        model, dynamics = model.with_fixed_base(), None
     issues: list[Issue] = []
     description = model.description
     carried = {joint.child: joint for joint in description.joints}

@@ -13,7 +13,6 @@ import numpy as np
 from robodyn_ros.spatial import Array, Inertial
 
 MOVING_TYPES = ('revolute', 'continuous', 'prismatic')
-JOINT_TYPES = (*MOVING_TYPES, 'fixed')
 
 
 @dataclass(frozen=True)
@@ -231,7 +230,9 @@ class RobotDescription:
     """A robot as it was described, before fixed links are merged and joints are locked.
 
     ``urdf`` is the URDF text that it was read from, with xacro expanded; it is empty for a
-    Denavit-Hartenberg table.
+    Denavit-Hartenberg table. ``floating`` says that the root link moves freely; a joint of type
+    ``floating`` that connects it to the environment is left out of ``joints``. ``gravity`` is
+    None where the description does not give it.
     """
 
     name: str
@@ -243,6 +244,8 @@ class RobotDescription:
     gear_matrix: GearMatrix | None = None
     findings: tuple[Finding, ...] = ()
     urdf: str | bytes = field(default='', repr=False)
+    floating: bool = False
+    gravity: tuple[float, ...] | None = None
 
     @property
     def root(self) -> str:

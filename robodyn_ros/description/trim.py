@@ -10,7 +10,7 @@ from collections import Counter
 import numpy as np
 from lxml import etree
 
-from robodyn_ros.description.robot import JOINT_TYPES, Finding
+from robodyn_ros.description.robot import MOVING_TYPES, Finding
 from robodyn_ros.description.xml import LARGEST, local_name, parse_number
 from robodyn_ros.errors import DescriptionError
 
@@ -26,6 +26,10 @@ _NUMBERS = {
     'dynamics': {'damping': 1, 'friction': 1},
     'mimic': {'multiplier': 1, 'offset': 1},
 }
+_ALL = ('origin', 'axis', 'limit', 'dynamics', 'mimic')
+# type of a joint -> the elements that are read
+_READ = {**dict.fromkeys(MOVING_TYPES, _ALL), 'fixed': ('origin',), 'floating': ('origin',),
+         'planar': ('origin', 'axis')}
 _NEEDED = {'mass': ('value',), 'inertia': tuple(_NUMBERS['inertia']), 'axis': ('xyz',),
            'mimic': ('joint',)}
 
@@ -110,24 +114,21 @@ def _trim_joint(element: etree._Element, kept: etree._Element, where: str,
                 findings: list[Finding]) -> None:
     joint_type = element.get('type') or ''
     line = element.sourceline
-    if joint_type in ('floating', 'planar'):
-        raise DescriptionError(f'type {joint_type!r} is not supported', element=where, line=line,
-                               valid='; '.join(JOINT_TYPES) + ' (fix the base to use the robot)')
-    if joint_type not in JOINT_TYPES:
+    if joint_type not in _READ:
         raise DescriptionError(f'type is {joint_type!r}', element=where, line=line,
-                               valid=', '.join(JOINT_TYPES))
+                               valid=', '.join(_READ))
     kept.set('type', joint_type)
     for tag in ('parent', 'child'):
         child = _only(element, tag, where)
         if child is None or not child.get('link'):
             raise DescriptionError(f'has no <{tag} link="..."/>', element=where, line=line)
         etree.SubElement(kept, tag, link=child.get('link') or '')
-    for tag in ('origin', 'axis', 'limit', 'dynamics', 'mimic'):
+    for tag in _ALL:
         if tag in ('origin', 'axis'):
             child = _first(element, tag, kept, where, findings)
         else:
             child = _only(element, tag, where)
-        if child is not None and not (tag != 'origin' and joint_type == 'fixed'):
+        if child is not None and tag in _READ[joint_type]:
             kept.append(_checked(child, where))
     limit = kept.find('limit')
     if limit is not None:

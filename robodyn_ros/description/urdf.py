@@ -15,6 +15,8 @@ import numpy as np
 from lxml import etree
 
 from robodyn_ros.description import motors as motor_sources
+from robodyn_ros.description.base_joints import expand_planar, release_base
+from robodyn_ros.description.mjcf import read_mjcf
 from robodyn_ros.description.motor_yaml import from_yaml
 from robodyn_ros.description.robot import (
     Finding,
@@ -50,7 +52,7 @@ def read_description(
     Parameters
     ----------
     source : str, bytes or Path
-        Path to a ``.urdf`` or ``.xacro`` file, or the URDF text itself.
+        Path to a ``.urdf``, ``.xacro`` or MJCF file, or the text of a URDF or MJCF.
     motors : str, Path or mapping, optional
         Motor data: a YAML file, or its content.
     srdf : str or Path, optional
@@ -66,8 +68,20 @@ def read_description(
         The description cannot be used. The message names the element, its line and what would be
         valid.
     """
-    return parse_urdf(read_text(source, xacro_arguments, trust_xacro=trust_xacro),
-                      motors=motors, srdf=srdf)
+    text = read_text(source, xacro_arguments, trust_xacro=trust_xacro)
+    if not _is_mjcf(text):
+        return parse_urdf(text, motors=motors, srdf=srdf)
+    if isinstance(source, bytes) or is_text(source):  # only a file may include others
+        description = read_mjcf(text.encode() if isinstance(text, str) else text)
+    else:
+        description = read_mjcf(Path(source))
+    return description if motors is None else from_yaml(description, motors)
+
+
+def _is_mjcf(text: str | bytes) -> bool:
+    """Return whether a document is MJCF; URDFs may contain elements <mujoco> as well."""
+    name: str | bytes = '<mujoco' if isinstance(text, str) else b'<mujoco'
+    return name in text and local_name(parse_xml(text)) == 'mujoco'  # type: ignore[operator]
 
 
 def is_text(source: object) -> TypeGuard[str]:
@@ -117,6 +131,10 @@ def parse_urdf(
         See `read_description`.
     """
     root = parse_xml(text)
+    if local_name(root) == 'sdf':
+        raise DescriptionError('is SDF, which is not read', element='<sdf>', line=root.sourceline,
+                               valid='a URDF or MJCF; the ROS package sdformat_urdf and the '
+                               'program pysdf convert SDF to URDF')
     if local_name(root) != 'robot':
         raise DescriptionError('is not a URDF', element=f'<{local_name(root)}>',
                                line=root.sourceline, valid='<robot> as the root element')
@@ -126,9 +144,11 @@ def parse_urdf(
     links = tuple(_link(link, lines, shapes[link.name]) for link in robot.links)
     joints = tuple(_joint(joint, lines, findings) for joint in robot.joints)
     check_tree(links, joints)
+    links, joints = expand_planar(links, joints)
+    links, joints, floating = release_base(links, joints, findings)
     joints = check_mimics(joints, findings)
     description = RobotDescription(root.get('name') or 'robot', links, joints,
-                                   findings=tuple(findings), urdf=text)
+                                   findings=tuple(findings), urdf=text, floating=floating)
     description = motor_sources.from_urdf(description, root)
     if srdf is not None:
         description = motor_sources.from_srdf(description, srdf)

@@ -10,13 +10,25 @@ from typing import Any
 
 import numpy as np
 
-from robodyn_ros.dynamics.composite_rigid_body import composite_mass_matrix
+from robodyn_ros.dynamics.composite_rigid_body import composite_mass_matrix, mass_factors
 from robodyn_ros.dynamics.forward_dynamics import SingularMassMatrixError, solve_symmetric
 from robodyn_ros.dynamics.joint_terms import armature_matrix, armature_torque, friction_torque
-from robodyn_ros.dynamics.kinematics import link_drift, link_jacobian, link_pose, potential_energy
-from robodyn_ros.dynamics.newton_euler import backward_pass, forward_pass, newton_euler
+from robodyn_ros.dynamics.kinematics import (
+    center_of_mass,
+    centroidal_momentum,
+    link_drift,
+    link_jacobian,
+    link_pose,
+    potential_energy,
+)
+from robodyn_ros.dynamics.newton_euler import (
+    backward_pass,
+    base_motion,
+    forward_pass,
+    newton_euler,
+)
 from robodyn_ros.dynamics.regressor import standard_regressor
-from robodyn_ros.dynamics.tree import Tree, build_tree, joint_transforms, regroup
+from robodyn_ros.dynamics.tree import Tree, build_tree, cross, joint_transforms, regroup
 from robodyn_ros.errors import UnknownNameError
 from robodyn_ros.kernels import KernelSpec, pullback
 from robodyn_ros.model import Model
@@ -45,8 +57,8 @@ class Catalogue:
 
     def _spec(self, name: str, arguments: Sequence[str], shape: tuple[int, ...],
               function: Callable[..., Any]) -> KernelSpec:
-        return KernelSpec(f'{self.fingerprint}|{name}', tuple(arguments),
-                          (self.model.n,) * len(arguments), shape, function)
+        sizes = tuple(self.model.nq if name == 'q' else self.model.n for name in arguments)
+        return KernelSpec(f'{self.fingerprint}|{name}', tuple(arguments), sizes, shape, function)
 
     # the terms, as functions of arrays of floats or symbols ----------------------------------
 
@@ -67,9 +79,26 @@ class Catalogue:
 
     def coriolis_matrix(self, q: Any, qd: Any) -> Any:
         """C from Christoffel symbols: column j is the bilinear form at (qd, e_j)."""
-        n = self.model.n
-        return np.array([newton_euler(self.light, q, qd, unit, np.zeros(n), np.zeros(3))
-                         for unit in np.eye(n)]).T
+        return np.array([self.velocity_terms(q, qd, unit) for unit in np.eye(self.model.n)]).T
+
+    def velocity_terms(self, q: Any, u: Any, v: Any) -> Any:
+        """The symmetric bilinear form of which C qd is the value at (qd, qd); column of C."""
+        forces = newton_euler(self.light, q, u, v, np.zeros(self.model.n), np.zeros(3))
+        return forces + self._bracket(q, u, v) if self.model.floating else forces
+
+    def _bracket(self, q: Any, u: Any, v: Any) -> Any:
+        """M times half the Lie bracket of two twists of a floating base.
+
+        The twist is no derivative of coordinates; with this, dM/dt - 2 C is skew-symmetric.
+        """
+        half = np.zeros(self.model.n, dtype=object)
+        half[:3] = 0.5 * (cross(u[3:6], v[:3]) + cross(u[:3], v[3:6]))
+        half[3:6] = 0.5 * cross(u[3:6], v[3:6])
+        return self.momentum(q, half)
+
+    def mass_factors(self, q: Any) -> Any:
+        """Twists and wrenches of the joints in the root frame, see `LargeRobot`."""
+        return mass_factors(self.light, q)
 
     def friction(self, qd: Any, q: Any = None) -> Any:
         """Link- and motor-side friction; a pose adds the load of gravity and Coriolis torques."""
@@ -91,8 +120,8 @@ class Catalogue:
         """The solution qdd of ``M qdd = tau - c - g - friction``."""
         still = np.zeros(self.model.n)
         bias = self.inverse_dynamics(q, qd, still)
-        last = [max(np.flatnonzero(self.tree.row[:self.tree.bodies, k])) for k in
-                range(self.model.n)]
+        last = [max(np.flatnonzero(self.tree.row[:self.tree.bodies, k]).tolist(), default=-1)
+                for k in range(self.model.n)]  # -1: a floating base, which is eliminated last
         order = [int(k) for k in np.argsort(last)[::-1]]
         mass = self.mass_matrix(q)
         try:
@@ -105,7 +134,7 @@ class Catalogue:
                     qdd = solve_symmetric(mass, tau - rigid - friction, order)
             return qdd
         except SingularMassMatrixError as error:
-            joint = self.model.joint_names[error.coordinate]
+            joint = self.model.velocity_names[error.coordinate]
             raise SingularMassMatrixError(error.coordinate, joint) from None
 
     def momentum(self, q: Any, qd: Any) -> Any:
@@ -121,10 +150,19 @@ class Catalogue:
     def wrenches(self, q: Any, qd: Any, qdd: Any) -> Any:
         """Force and moment through the joint of every body, then those of the base on the root."""
         placements = joint_transforms(self.tree, q)
-        motions = forward_pass(self.tree, placements, qd, qd, qdd, self.tree.gravity)
-        joints, base = backward_pass(self.tree, placements, motions, self.tree.gravity)
+        root = base_motion(self.tree, q, qd, qd, qdd, self.tree.gravity)
+        motions = forward_pass(self.tree, placements, qd, qd, qdd, root)
+        joints, base = backward_pass(self.tree, placements, motions, root)
         return np.array([np.concatenate(wrench) for wrench in [
             *joints[:self.tree.bodies], base]])
+
+    def center_of_mass(self, q: Any) -> Any:
+        """Centre of mass of the whole robot in the root frame."""
+        return center_of_mass(self.tree, q)
+
+    def centroidal_momentum(self, q: Any, qd: Any) -> Any:
+        """Linear and angular momentum about the centre of mass, root axes."""
+        return centroidal_momentum(self.tree, q, qd)
 
     # specifications of kernels ------------------------------------------------------------------
 
@@ -158,10 +196,14 @@ class Catalogue:
             'coriolis_matrix': (('q', 'qd'), (n, n)),
             'friction': (('q', 'qd') if self.model.friction_follows_load else ('qd',), (n,)),
             'mass_matrix': (('q',), (n, n)),
+            'mass_factors': (('q',), (2, 6, len(self.tree.parent) + self.model.first_joint)),
+            'velocity_terms': (('q', 'u', 'v'), (n,)),
             'terms': (('q', 'qd'), (3 * n + n * n,)),
             'forward_dynamics': (('q', 'qd', 'tau'), (n,)),
             'momentum': (('q', 'qd'), (n,)),
             'energy': (('q', 'qd'), (2,)),
+            'center_of_mass': (('q',), (3,)),
+            'centroidal_momentum': (('q', 'qd'), (6,)),
             'wrenches': (('q', 'qd', 'qdd'), (self.tree.bodies + 1, 6)),
         }
 
@@ -194,6 +236,7 @@ class Catalogue:
     def regressor_pullback_spec(self, columns: Sequence[int]) -> KernelSpec:
         """Gradient of ``sum(G * Y)`` with respect to q, qd and qdd, G constant; shape (3, n)."""
         chosen, n = tuple(columns), self.model.n
+        self.model.require_fixed_base('the gradients of the dynamics')
 
         def function(q: Any, qd: Any, qdd: Any, g: Any) -> Any:
             y = standard_regressor(self.model, self.tree, q, qd, qdd, self.width, chosen)
@@ -205,6 +248,7 @@ class Catalogue:
 
     def inverse_dynamics_pullback_spec(self) -> KernelSpec:
         """Gradient of ``g . inverse_dynamics`` by q, qd and qdd, g constant; shape (3, n)."""
+        self.model.require_fixed_base('the gradients of the dynamics')
         return self._spec('inverse dynamics pullback', ('q', 'qd', 'qdd', 'cotangent'),
                           (3, self.model.n), lambda q, qd, qdd, g: pullback(
                               self.inverse_dynamics(q, qd, qdd), g, (q, qd, qdd)))
@@ -216,9 +260,9 @@ class Catalogue:
 
     def points_pullback_spec(self, points: Points) -> KernelSpec:
         """Gradient of ``sum(G * points)`` with respect to q, G constant; shape (n,)."""
-        n = self.model.n
+        nq = self.model.nq
         return KernelSpec(f'{self.fingerprint}|points pullback {points}', ('q', 'cotangent'),
-                          (n, 3 * len(points)), (n,),
+                          (nq, 3 * len(points)), (nq,),
                           lambda q, g: pullback(self._points(points, q), g, (q,)))
 
     def _points(self, points: Points, q: Any) -> Any:
@@ -231,7 +275,7 @@ class Catalogue:
 def fingerprint(model: Model, friction_width: float) -> str:
     """Digest of everything that the traced functions read, this package included."""
     digest = hashlib.sha256(_source_digest())
-    for value in (model.parent, model.prismatic, model.carrier, friction_width,
+    for value in (model.parent, model.prismatic, model.carrier, model.floating, friction_width,
                   sorted((name, frame.body, frame.rotation.tobytes(), frame.translation.tobytes())
                          for name, frame in model.link_frames.items())):
         digest.update(repr(value).encode())

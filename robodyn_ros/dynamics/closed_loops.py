@@ -17,6 +17,7 @@ from robodyn_ros.dynamics.loop_kinematics import SINGULAR, LoopKinematics
 from robodyn_ros.dynamics.loops import Loops
 from robodyn_ros.dynamics.quantities import Energy, Terms, times
 from robodyn_ros.errors import ShapeError, UnknownNameError
+from robodyn_ros.kernels.kernel import check_array
 from robodyn_ros.model import Model
 from robodyn_ros.spatial import Array
 
@@ -164,6 +165,39 @@ class ClosedLoopDynamics(LoopKinematics):
                          near: ArrayLike | None = None) -> Array:
         """Return the independent accelerations, shape of q, under torques on these joints."""
         return self._at('forward_dynamics', near, q, qd, tau)[1]
+
+    def driven_torques(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, *,
+                       near: ArrayLike | None = None) -> tuple[Array, Array]:
+        """Return the torques of the driven joints, and the accelerations of the passive ones.
+
+        No motor drives the passive independent joints, so their torques are zero, and their
+        accelerations follow from those of the driven joints.
+
+        Parameters
+        ----------
+        q, qd : array-like, shape (n,) or (N, n)
+            Positions and velocities of all independent joints.
+        qdd : array-like, shape (d,) or (N, d)
+            Accelerations of the d driven joints, in the order of `driven_names`.
+
+        Returns
+        -------
+        torques : ndarray, shape (d,) or (N, d)
+        accelerations : ndarray, shape (n,) or (N, n)
+            Of all independent joints.
+        """
+        terms = self.terms(q, qd, near=near)
+        bias = terms.coriolis + terms.gravity + terms.friction
+        driven = [k for k, name in enumerate(self.joint_names) if name in self.driven_names]
+        passive = [k for k in range(self.n) if k not in driven]
+        wanted = check_array(qdd, len(driven), 'qdd')
+        full = np.zeros((*bias.shape[:-1], self.n))
+        full[..., driven] = wanted
+        if passive:
+            pull = (times(terms.mass_matrix, full) + bias)[..., passive]
+            block = terms.mass_matrix[..., passive, :][..., passive]
+            full[..., passive] = -np.linalg.solve(block, pull[..., None])[..., 0]
+        return (times(terms.mass_matrix, full) + bias)[..., driven], full
 
     def constraint_forces(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, *,
                           near: ArrayLike | None = None) -> Array:

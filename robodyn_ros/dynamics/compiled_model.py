@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from robodyn_ros.dynamics.catalogue import Catalogue
+from robodyn_ros.dynamics.large_robots import LARGE, LargeRobot
 from robodyn_ros.errors import ValueRangeError, check_type
 from robodyn_ros.kernels import Kernel, KernelSpec
 from robodyn_ros.model import A_MODEL, Model
+from robodyn_ros.spatial import Array
 
 
 class CompiledModel:
@@ -49,6 +52,30 @@ class CompiledModel:
     def kernel(self, name: str) -> Kernel:
         """Return the kernel of a term, for callers that need its address or operation count."""
         return self._kernel_of(name, lambda: self.catalogue.spec(name))
+
+    def warm_up(self, *names: str) -> None:
+        """Compile the single-state kernels of these methods now instead of at their first call.
+
+        Raises
+        ------
+        UnknownNameError
+            There is no such method.
+        """
+        for name in names:
+            if self._large is not None and name in self._large.names:
+                self._large.warm_up(name)
+            else:
+                self.kernel(name).single  # noqa: B018
+
+    def _function(self, name: str) -> Callable[..., Array]:
+        """Return a kernel, or what replaces it for a robot with many joints."""
+        if self._large is not None and name in self._large.names:
+            return self._large.function(name)
+        return self.kernel(name).single
+
+    @cached_property
+    def _large(self) -> LargeRobot | None:
+        return LargeRobot(self) if self.model.n > LARGE else None
 
     def _kernel_of(self, key: Any, make: Callable[[], KernelSpec]) -> Kernel:
         if key not in self._kernels:

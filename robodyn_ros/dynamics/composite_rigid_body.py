@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from robodyn_ros.dynamics.tree import Placement, Tree, cross, joint_transforms
-from robodyn_ros.spatial import inertia_tensor
+from robodyn_ros.dynamics.tree import Placement, Tree, body_poses, cross, joint_transforms
+from robodyn_ros.spatial import inertia_tensor, skew
 
 
 def to_parent(inertial: Any, placement: Placement) -> Any:
@@ -35,12 +35,14 @@ def to_parent(inertial: Any, placement: Placement) -> Any:
 
 
 def composites(tree: Tree, placements: Sequence[Placement]) -> list[Any]:
-    """Return the inertial parameters of each body with all that it carries, in its frame."""
-    inertial: list[Any] = list(tree.inertial_parameters)
-    for i in reversed(range(len(inertial))):
-        if tree.parent[i] >= 0:
-            moved = to_parent(inertial[i], placements[i])
-            inertial[tree.parent[i]] = inertial[tree.parent[i]] + moved
+    """Return the inertial parameters of each body with all that it carries, in its frame.
+
+    The last entry is the whole robot, in the frame of the root link.
+    """
+    inertial: list[Any] = [*tree.inertial_parameters, tree.base_inertial_parameters]
+    for i in reversed(range(len(placements))):
+        parent = tree.parent[i]  # -1, the root, is the last entry
+        inertial[parent] = inertial[parent] + to_parent(inertial[i], placements[i])
     return inertial
 
 
@@ -48,7 +50,10 @@ def composite_mass_matrix(tree: Tree, q: Any) -> Any:
     """Return M without armature, shape (n, n)."""
     placements = joint_transforms(tree, q)
     total: list[list[Any]] = [[0.0] * tree.n for _ in range(tree.n)]
-    for i, inertial in enumerate(composites(tree, placements)):
+    *carried, whole = composites(tree, placements)
+    if tree.floating:
+        total = _with_base(total, whole)
+    for i, inertial in enumerate(carried):
         axis = tree.axis[i]
         if tree.prismatic[i]:
             force, torque = inertial[6] * axis, cross(inertial[7:10], axis)
@@ -58,14 +63,61 @@ def composite_mass_matrix(tree: Tree, q: Any) -> Any:
         while True:
             _add(total, tree, i, body,
                  tree.axis[body] @ (force if tree.prismatic[body] else torque))
-            parent = tree.parent[body]
-            if parent < 0:
+            parent, placement = tree.parent[body], placements[body]
+            if parent < 0 and not tree.floating:
                 break
-            placement = placements[body]
             force = placement.rotation @ force
             torque = placement.rotation @ torque + cross(placement.translation, force)
+            if parent < 0:
+                _add_to_base(total, tree.row[i], [*force, *torque])
+                break
             body = parent
     return np.array(total)
+
+
+def mass_factors(tree: Tree, q: Any) -> Any:
+    """Return twists and wrenches of which products are the mass matrix, shape (2, 6, b).
+
+    They are given in the root frame, about its origin. Column i of the first is the twist of body
+    i for a unit velocity of its joint; of the second, the wrench that then gives the bodies which
+    the joint carries a unit acceleration. Six unit twists of a floating base come first.
+    """
+    *poses, base = body_poses(tree, q)
+    inertial = [to_parent(parameters, Placement(rotation, origin, np.eye(3), rotation))
+                for parameters, (rotation, origin) in zip(
+                    [*tree.inertial_parameters, tree.base_inertial_parameters], [*poses, base],
+                    strict=True)]
+    for i in reversed(range(len(poses))):
+        inertial[tree.parent[i]] = inertial[tree.parent[i]] + inertial[i]
+    zero = np.zeros(3)
+    joints = [(rotation @ axis, None if prismatic else origin, body) for axis, prismatic,
+              (rotation, origin), body in zip(tree.axis, tree.prismatic, poses, inertial[:-1],
+                                              strict=True)]
+    if tree.floating:
+        free = [(axis, place, inertial[-1]) for place in (None, base[1]) for axis in base[0].T]
+        joints = [*free, *joints]
+    twists, wrenches = [], []
+    for axis, origin, body in joints:
+        linear, turn = (axis, zero) if origin is None else (cross(origin, axis), axis)
+        moment = np.asarray(body[7:10])
+        twists.append([*linear, *turn])
+        wrenches.append([*(body[6] * linear + cross(turn, moment)),
+                         *(inertia_tensor(body) @ turn + cross(moment, linear))])
+    return np.array([np.array(twists, dtype=object).T, np.array(wrenches, dtype=object).T])
+
+
+def _with_base(total: list[list[Any]], whole: Any) -> list[list[Any]]:
+    """Return the matrix with the block of a floating base: the inertia of the whole robot."""
+    moment = skew(whole[7:10])
+    block = np.block([[whole[6] * np.eye(3), -moment], [moment, inertia_tensor(whole)]])
+    return [[*block[k], *row[6:]] if k < 6 else row for k, row in enumerate(total)]
+
+
+def _add_to_base(total: list[list[Any]], row: Any, wrench: Sequence[Any]) -> None:
+    """Add the wrench on the base for a unit acceleration of a joint."""
+    for k in np.flatnonzero(row):
+        for m, value in enumerate(wrench):
+            total[k][m] = total[m][k] = total[k][m] + row[k] * value
 
 
 def _add(total: list[list[Any]], tree: Tree, i: int, j: int, value: Any) -> None:

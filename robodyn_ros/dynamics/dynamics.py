@@ -14,18 +14,22 @@ from robodyn_ros.dynamics.loops import Cut
 from robodyn_ros.dynamics.operational_space import OperationalSpace, operational_space
 from robodyn_ros.dynamics.parameter_functions import ParameterFunctions
 from robodyn_ros.dynamics.quantities import Energy, FullMotion, Terms
+from robodyn_ros.dynamics.whole_body import WholeBody
 from robodyn_ros.errors import ShapeError, UnknownNameError
 from robodyn_ros.kernels.kernel import check_array
 from robodyn_ros.model import Model
 from robodyn_ros.spatial import Array
 
 
-class Dynamics(LinkFunctions, ParameterFunctions):
+class Dynamics(LinkFunctions, ParameterFunctions, WholeBody):
     """The equations of motion ``M qdd + C qd + g + friction = tau + J' F_ext`` of one robot.
 
     Every method takes one state, arrays of shape (n,), or a batch, shape (N, n), and returns
-    float64 arrays of the same form. Code for this robot is compiled when a method is first called
-    and cached on disk. M and C include rotor inertia; ``friction`` is that of links and motors.
+    float64 arrays of the same form. With a floating base, q has n + 1 elements: position and
+    quaternion (x, y, z, w) of the base, then the joints; the other arrays begin with the twist of
+    the base in its own axes, its derivative, or the wrench on it. Code for this robot is compiled
+    when a method is first called and cached on disk. M and C include rotor inertia; ``friction``
+    is that of links and motors.
 
     Parameters
     ----------
@@ -48,7 +52,7 @@ class Dynamics(LinkFunctions, ParameterFunctions):
 
     @property
     def n(self) -> int:
-        """Number of independent joints."""
+        """Number of independent joints, and six of a floating base."""
         return self.model.n
 
     @property
@@ -69,7 +73,10 @@ class Dynamics(LinkFunctions, ParameterFunctions):
     @property
     def home(self) -> Array:
         """A pose of all joints in which closed loops are closed, shape (n,): zero."""
-        return np.zeros(self.n)
+        pose = np.zeros(self.model.nq)
+        if self.model.floating:
+            pose[6] = 1.0  # the quaternion of no rotation
+        return pose
 
     @property
     def tree(self) -> Dynamics:
@@ -80,17 +87,6 @@ class Dynamics(LinkFunctions, ParameterFunctions):
         """Return the dynamics of the same robot with other parameters."""
         width = self.friction_width if friction_width is None else friction_width
         return Dynamics(model, friction_width=width, threads=self.threads)
-
-    def warm_up(self, *names: str) -> None:
-        """Compile the single-state kernels of these methods now instead of at their first call.
-
-        Raises
-        ------
-        UnknownNameError
-            There is no such method.
-        """
-        for name in names:
-            self.kernel(name).single  # noqa: B018
 
     # kernels of single states, compiled when first used -------------------------------------
 
@@ -108,7 +104,7 @@ class Dynamics(LinkFunctions, ParameterFunctions):
 
     @cached_property
     def _mass_matrix(self) -> Callable[..., Array]:
-        return self.kernel('mass_matrix').single
+        return self._function('mass_matrix')
 
     @cached_property
     def _friction(self) -> Callable[..., Array]:
@@ -116,11 +112,11 @@ class Dynamics(LinkFunctions, ParameterFunctions):
 
     @cached_property
     def _terms(self) -> Callable[..., Array]:
-        return self.kernel('terms').single
+        return self._function('terms')
 
     @cached_property
     def _forward_dynamics(self) -> Callable[..., Array]:
-        return self.kernel('forward_dynamics').single
+        return self._function('forward_dynamics')
 
     # the equations of motion ------------------------------------------------------------------
 
@@ -161,7 +157,7 @@ class Dynamics(LinkFunctions, ParameterFunctions):
 
         With this choice ``dM/dt - 2 C`` is skew-symmetric (Kolyubin 2.30, 4.3; Velagić 4.48-4.53).
         """
-        return self.kernel('coriolis_matrix').single(q, qd)  # type: ignore[no-any-return]
+        return self._function('coriolis_matrix')(q, qd)
 
     def mass_matrix(self, q: ArrayLike, *, near: ArrayLike | None = None) -> Array:
         """M(q), shape (n, n) or (N, n, n), with rotor inertia (Kolyubin 2.27, Velagić 4.34)."""
@@ -182,7 +178,8 @@ class Dynamics(LinkFunctions, ParameterFunctions):
         if not self.model.friction_follows_load:
             return self._friction(qd)
         if q is None:
-            raise ShapeError('q', 'missing', f'shape ({self.n},) or (N, {self.n}): friction of '
+            size = self.model.nq
+            raise ShapeError('q', 'missing', f'shape ({size},) or (N, {size}): friction of '
                              'this robot depends on the torques that its gears transmit')
         return self._friction(q, qd)
 
@@ -227,37 +224,21 @@ class Dynamics(LinkFunctions, ParameterFunctions):
         """Generalised momentum M qd, shape of q (Kolyubin 3.2.3)."""
         return self.kernel('momentum').single(q, qd)  # type: ignore[no-any-return]
 
-    def state_space(self, q: ArrayLike, qd: ArrayLike) -> tuple[Array, Array]:
-        """``x' = f(x) + g(x) tau`` with x = [q; qd] (Kolyubin 1.19).
-
-        Returns
-        -------
-        f : ndarray, shape (2n,) or (N, 2n)
-        g : ndarray, shape (2n, n) or (N, 2n, n)
-        """
-        q, qd = check_array(q, self.n, 'q'), check_array(qd, self.n, 'qd')
-        drift = self.forward_dynamics(q, qd, np.zeros_like(q))
-        inverse = np.linalg.inv(self.mass_matrix(q))
-        if q.ndim < drift.ndim:
-            inverse = np.broadcast_to(inverse, (*drift.shape[:-1], *inverse.shape[-2:]))
-        return (np.concatenate([np.broadcast_to(qd, drift.shape), drift], axis=-1),
-                np.concatenate([np.zeros_like(inverse), inverse], axis=-2))
-
     # the interface of robots with closed loops, for a tree --------------------------------------
 
     def positions(self, q: ArrayLike, *, near: ArrayLike | None = None) -> Array:
         """Positions of all joints, shape of q, rad or m: q itself."""
-        return check_array(q, self.n, 'q')
+        return check_array(q, self.model.nq, 'q')
 
     def reachable(self, q: ArrayLike) -> NDArray[np.bool_]:
         """Whether loops can be closed in poses, shape (N, n): in all finite ones; shape (N,)."""
-        finite: NDArray[np.bool_] = np.isfinite(np.atleast_2d(check_array(q, self.n, 'q')))
+        finite: NDArray[np.bool_] = np.isfinite(np.atleast_2d(check_array(q, self.model.nq, 'q')))
         return np.asarray(finite.all(axis=1))
 
     def motion(self, q: ArrayLike, qd: ArrayLike, *,
                near: ArrayLike | None = None) -> FullMotion:
         """Motion of all joints, see `FullMotion`: the matrix is the identity, the drift zero."""
-        q, qd = check_array(q, self.n, 'q'), check_array(qd, self.n, 'qd')
+        q, qd = check_array(q, self.model.nq, 'q'), check_array(qd, self.n, 'qd')
         return FullMotion(q, qd, np.broadcast_to(np.eye(self.n), (*q.shape, self.n)),
                           np.zeros_like(q))
 
@@ -268,13 +249,13 @@ class Dynamics(LinkFunctions, ParameterFunctions):
 
     def singularity(self, q: ArrayLike, *, near: ArrayLike | None = None) -> Any:
         """Distance of closed loops from a singularity: 1, the largest value; a float or (N,)."""
-        q = check_array(q, self.n, 'q')
+        q = check_array(q, self.model.nq, 'q')
         return 1.0 if q.ndim == 1 else np.ones(len(q))
 
     def constraint_forces(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, *,
                           near: ArrayLike | None = None) -> Array:
         """Force and moment at each cut of a closed loop, shape (0, 6) or (N, 0, 6)."""
-        return np.zeros((*check_array(q, self.n, 'q').shape[:-1], 0, 6))
+        return np.zeros((*check_array(q, self.model.nq, 'q').shape[:-1], 0, 6))
 
     # operational space --------------------------------------------------------------------------
 
@@ -342,6 +323,7 @@ class Dynamics(LinkFunctions, ParameterFunctions):
         """Force (N) and moment (N m) that the robot exerts on its mounting, shape (6,) or (N, 6).
 
         It is given in the root frame, about its origin, and includes the weight of the root link.
+        For a floating base, it is given in the axes of the root link.
         This is the "shaking" force and moment of Kolyubin 1.3.
         """
         return -self.kernel('wrenches').single(q, qd, qdd)[..., -1, :]

@@ -60,6 +60,7 @@ class FlexibleDynamics:
 
     def __init__(self, model: Model, *, friction_width: float = 0.0):
         check_type('model', model, Model, A_MODEL)
+        model.require_fixed_base('FlexibleDynamics')
         if model.body_joints != model.joint_names and set(model.body_joints) != set(
                 model.joint_names):
             raise ValueRangeError('joints', 'some mimic others', 'joints without <mimic>')

@@ -49,6 +49,7 @@ def inertia_bounds(model: Model, samples: int = 4096, refinements: int = 12,
         Seed of the random numbers.
     """
     dynamics = Dynamics(model)
+    model.require_fixed_base('inertia_bounds')
     rng = np.random.default_rng(seed)
     reach = np.array([1.0 if model.prismatic[model.body_joints.index(name)] else np.pi
                       for name in model.joint_names])

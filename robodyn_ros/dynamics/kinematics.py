@@ -6,26 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from robodyn_ros.dynamics.newton_euler import forward_pass
-from robodyn_ros.dynamics.tree import Tree, cross, joint_transforms
+from robodyn_ros.dynamics.composite_rigid_body import composites
+from robodyn_ros.dynamics.newton_euler import backward_pass, base_motion, forward_pass
+from robodyn_ros.dynamics.tree import Tree, base_pose, body_poses, cross, joint_transforms
 from robodyn_ros.model import LinkFrame
-
-
-def body_poses(tree: Tree, q: Any) -> list[tuple[Any, Any]]:
-    """Rotation (3, 3) and origin (3,) of every body in the root frame."""
-    poses: list[tuple[Any, Any]] = []
-    for i, placement in enumerate(joint_transforms(tree, q)):
-        rotation, origin = poses[tree.parent[i]] if tree.parent[i] >= 0 else (
-            np.eye(3), np.zeros(3))
-        poses.append((rotation @ placement.rotation,
-                      origin + rotation @ placement.translation))
-    return poses
 
 
 def link_pose(tree: Tree, frame: LinkFrame, q: Any) -> Any:
     """Homogeneous transform of a link in the root frame, shape (4, 4)."""
-    rotation, origin = (np.eye(3), np.zeros(3)) if frame.body < 0 else (
-        body_poses(tree, q)[frame.body])
+    rotation, origin = base_pose(tree, q) if frame.body < 0 else body_poses(tree, q)[frame.body]
     pose = np.zeros((4, 4), dtype=object)
     pose[:3, :3] = rotation @ frame.rotation
     pose[:3, 3] = origin + rotation @ frame.translation
@@ -36,9 +25,15 @@ def link_pose(tree: Tree, frame: LinkFrame, q: Any) -> Any:
 def link_jacobian(tree: Tree, frame: LinkFrame, q: Any) -> Any:
     """Jacobian of a link, shape (6, n): velocity of its origin, then angular velocity."""
     jacobian: list[list[Any]] = [[0.0] * tree.n for _ in range(6)]
+    tip = link_pose(tree, frame, q)[:3, 3]
+    if tree.floating:
+        rotation, origin = base_pose(tree, q)
+        for unit, direction in enumerate(rotation.T):
+            turning = [*cross(direction, tip - origin), *direction]
+            for r, linear in enumerate([*direction, 0.0, 0.0, 0.0]):
+                jacobian[r][unit], jacobian[r][3 + unit] = linear, turning[r]
     if frame.body >= 0:
         poses = body_poses(tree, q)
-        tip = link_pose(tree, frame, q)[:3, 3]
         for i in tree.ancestors(frame.body):
             axis = poses[i][0] @ tree.axis[i]
             if tree.prismatic[i]:
@@ -53,10 +48,11 @@ def link_jacobian(tree: Tree, frame: LinkFrame, q: Any) -> Any:
 
 def link_drift(tree: Tree, frame: LinkFrame, q: Any, qd: Any) -> Any:
     """``dJ/dt qd`` of a link, shape (6,): its acceleration for qdd = 0."""
-    if frame.body < 0:
+    if frame.body < 0 and not tree.floating:
         return np.zeros(6)
-    motions = list(forward_pass(tree, joint_transforms(tree, q), qd, qd, np.zeros(tree.n),
-                                np.zeros(3)))
+    still = np.zeros(tree.n)
+    base = base_motion(tree, q, qd, qd, still, np.zeros(3))
+    motions = [*forward_pass(tree, joint_transforms(tree, q), qd, qd, still, base), base]
     motion = motions[frame.body]
     rotation, _ = body_poses(tree, q)[frame.body]
     return np.array([*(rotation @ (motion.linear + motion.field @ frame.translation)),
@@ -66,7 +62,29 @@ def link_drift(tree: Tree, frame: LinkFrame, q: Any, qd: Any) -> Any:
 def potential_energy(tree: Tree, q: Any) -> Any:
     """``-sum (m p + R h) . g`` of the moving bodies, J; zero if all mass were at the origin."""
     total: Any = 0.0
-    for (rotation, origin), body in zip(body_poses(tree, q), tree.inertial_parameters,
-                                        strict=True):
+    *moving, base = body_poses(tree, q)
+    bodies = list(zip(moving, tree.inertial_parameters, strict=True))
+    if tree.floating:
+        bodies.append((base, tree.base_inertial_parameters))
+    for (rotation, origin), body in bodies:
         total = total - (body[6] * origin + rotation @ np.asarray(body[7:10])) @ tree.gravity
     return total
+
+
+def center_of_mass(tree: Tree, q: Any) -> Any:
+    """Centre of mass of the whole robot, root link included, in the root frame; shape (3,)."""
+    whole = composites(tree, joint_transforms(tree, q))[-1]
+    rotation, origin = base_pose(tree, q)
+    return origin + rotation @ np.asarray(whole[7:10]) / whole[6]
+
+
+def centroidal_momentum(tree: Tree, q: Any, qd: Any) -> Any:
+    """Linear and angular momentum of the robot about its centre of mass, root axes; (6,)."""
+    still, placements = np.zeros(tree.n), joint_transforms(tree, q)
+    base = base_motion(tree, q, still, still, qd, np.zeros(3))  # momenta instead of wrenches
+    _, (linear, angular) = backward_pass(tree, placements, forward_pass(
+        tree, placements, still, still, qd, base), base)
+    rotation, origin = base_pose(tree, q)
+    linear = rotation @ linear
+    arm = center_of_mass(tree, q) - origin
+    return np.array([*linear, *(rotation @ angular - cross(arm, linear))])

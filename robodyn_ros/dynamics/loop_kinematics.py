@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from robodyn_ros.dynamics.assembly import FARTHEST, Assembly
+from robodyn_ros.dynamics.assembly import FARTHEST, ROUGH, Assembly
 from robodyn_ros.dynamics.catalogue import Catalogue
 from robodyn_ros.dynamics.dynamics import Dynamics
+from robodyn_ros.dynamics.forward_dynamics import SingularMassMatrixError
 from robodyn_ros.dynamics.loop_closure import LoopClosure
+from robodyn_ros.dynamics.loop_freedom import choose_independent, close_loops
 from robodyn_ros.dynamics.loops import Cut, Loops, read_loops
 from robodyn_ros.dynamics.quantities import FullMotion
 from robodyn_ros.errors import ShapeError, UnknownNameError, ValueRangeError
@@ -31,6 +34,7 @@ class LoopKinematics:
 
     def __init__(self, model: Model, loops: Loops | str | Path | Mapping[str, Any], *,
                  start: ArrayLike | None = None, friction_width: float = 0.0):
+        model.require_fixed_base('ClosedLoopDynamics')
         if model.friction_follows_load:
             raise ValueRangeError('friction_curve', 'load', 'no load-dependent friction in '
                                   'closed loops, whose gears share the load')
@@ -41,29 +45,63 @@ class LoopKinematics:
             for link in cut.links:
                 if link not in model.link_frames:
                     raise UnknownNameError('link of a cut', link, model.link_frames)
-        for name in (*self.loops.independent, *self.loops.start):
+        for name in (*self.loops.independent, *self.loops.driven, *self.loops.start):
             if name not in model.joint_names:
                 raise UnknownNameError('joint of the loops', name, model.joint_names)
-        self._free = [k for k, name in enumerate(model.joint_names)
-                      if name in self.loops.independent]
-        self._bound = [k for k in range(model.n) if k not in self._free]
-        self.joints = model.joints.take(self._free)
-        self.dependent_names = tuple(model.joint_names[k] for k in self._bound)
         self._pairs = tuple(
             ((cut.links[0], tuple(map(float, one))), (cut.links[1], tuple(map(float, other))))
             for cut in self.loops.cuts for one, other in cut.points)
-        self._closure = self.closure_of(self.tree.catalogue)
-        self._functions: dict[str, Callable[..., Array]] = {}
         first = self._first(start)
-        self._assembly = Assembly(self._function('newton'), self._free, self._bound, first)
+        if not self.loops.independent:
+            first = self._choose_independent(first)
+        self._divide(self.loops.independent)
+        self.joints = model.joints.take(self._free)
+        self.dependent_names = tuple(model.joint_names[k] for k in self._bound)
+        if not self._bound:
+            raise ValueRangeError('independent joints', len(self._free), f'fewer than {model.n}: '
+                                  'if no joint depends on others, there is no closed loop')
+        try:
+            newton = self._function('newton')
+        except SingularMassMatrixError as error:
+            raise ValueRangeError(
+                'dependent joint', self.dependent_names[error.coordinate],
+                'one whose motion the cuts determine, otherwise name it as independent') from None
+        self._assembly = Assembly(newton, self._free, self._bound, first)
         home = self._assembly.home
         if not self._assembly.closed:
+            if np.isfinite(home).all():
+                self._check_count(home)
             self._refuse(first[self._free], home)
-        rank = int(np.linalg.matrix_rank(self._jacobian(home), tol=SINGULAR))
+        self._check_count(home)
+
+    def _divide(self, independent: Sequence[str]) -> None:
+        """Divide the joints into independent and dependent ones."""
+        names = self.model.joint_names
+        self._free = [k for k, name in enumerate(names) if name in independent]
+        self._bound = [k for k in range(self.model.n) if k not in self._free]
+        self._closure = self.closure_of(self.tree.catalogue)
+        self._functions: dict[str, Callable[..., Array]] = {}
+
+    def _choose_independent(self, first: Array) -> Array:
+        """Choose passive joints; return a closed pose."""
+        names = self.model.joint_names
+        self._divide(names)
+        home = close_loops(self._table, first)
+        gaps = np.abs(self._table(home, np.zeros_like(home))[:, 0])
+        if not gaps.max() < ROUGH:  # also for nan
+            self._refuse(first[self._free], home)
+        driven = [k for k, name in enumerate(names) if name in self.loops.driven]
+        chosen = choose_independent(self._jacobian(home), driven, names)
+        self.loops = replace(self.loops, independent=tuple(names[k] for k in chosen))
+        return home
+
+    def _check_count(self, pose: Array) -> None:
+        """Raise an error if the number of independent joints is wrong."""
+        rank = int(np.linalg.matrix_rank(self._jacobian(pose), tol=SINGULAR))
         if rank != len(self._bound):
             raise ValueRangeError('independent joints', len(self._free),
-                                  f'{model.n - rank}: the cuts constrain {rank} of the '
-                                  f'{model.n} joints')
+                                  f'{self.model.n - rank}: the cuts constrain {rank} of the '
+                                  f'{self.model.n} joints')
 
     def __repr__(self) -> str:
         """Name and independent joints."""
@@ -78,6 +116,17 @@ class LoopKinematics:
     def joint_names(self) -> tuple[str, ...]:
         """Names of the independent joints."""
         return self.joints.joint_names
+
+    @property
+    def driven_names(self) -> tuple[str, ...]:
+        """Names of the independent joints that have a motor."""
+        return tuple(name for name in self.joint_names
+                     if not self.loops.driven or name in self.loops.driven)
+
+    @property
+    def passive_names(self) -> tuple[str, ...]:
+        """Names of the independent joints that no motor drives."""
+        return tuple(name for name in self.joint_names if name not in self.driven_names)
 
     @property
     def cuts(self) -> tuple[Cut, ...]:
@@ -206,13 +255,17 @@ class LoopKinematics:
 
     def _refuse(self, q: Array, full: Array) -> None:
         """Raise the reason why the loops do not close for q; `full` is where the search ended."""
-        where = ', '.join(f'{name} {x:.4g}' for name, x in zip(self.joint_names, q, strict=True))
+        names = [self.model.joint_names[k] for k in self._free]
+        where = ', '.join(f'{name} {x:.4g}' for name, x in zip(names, q, strict=True))
         if not np.isfinite(q).all():
             raise ValueRangeError('pose', where, 'finite numbers')
         if not np.abs(q - full[self._free]).max(initial=0.0) < FARTHEST:
             raise ValueRangeError('pose', where, f'less than {FARTHEST:g} rad or m from the pose '
                                   'from which the loops are closed')
         gaps = np.linalg.norm(self._table(full, np.zeros_like(full))[:, 0].reshape(-1, 3), axis=1)
+        if not np.isfinite(gaps).all():
+            raise ValueRangeError(f'pose {where}', 'singular', 'one away from singularities of '
+                                  'the loops, for example reached from another start')
         worst = self._pairs[int(np.argmax(gaps))]
         raise ValueRangeError(f'pose {where}', f'leaves {gaps.max():.3g} m between '
                               f'{worst[0][0]} and {worst[1][0]}',

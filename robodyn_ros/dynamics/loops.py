@@ -11,14 +11,14 @@ import numpy as np
 
 from robodyn_ros.description.section import Section
 from robodyn_ros.description.xml import MAX_BYTES
-from robodyn_ros.errors import DescriptionError
+from robodyn_ros.errors import DescriptionError, UnknownNameError
 from robodyn_ros.files import check_regular
 from robodyn_ros.spatial import Array
 
 APART = 0.1  # m, distance of the points that represent an axis or a frame; its value is arbitrary
-KEYS = ('independent', 'cuts', 'mjcf', 'start')
+KEYS = ('independent', 'driven', 'cuts', 'mjcf', 'start')
 CUT_KEYS = ('links', 'points', 'axes', 'frames')
-VALID = "'independent' with joints, 'cuts' with 'links' and 'points', or 'mjcf'"
+VALID = "'independent' or 'driven' with joints, 'cuts' with 'links' and 'points', or 'mjcf'"
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,14 +45,18 @@ class Loops:
     ----------
     cuts : tuple of Cut
     independent : tuple of str
-        The independent joints; the other joints depend on them.
+        The independent joints; the other joints depend on them. Empty: the driven joints, and
+        passive joints that `ClosedLoopDynamics` chooses.
     start : dict of str to float
         Joint positions near a pose in which the loops are closed, rad or m; others are zero.
+    driven : tuple of str
+        The joints that have a motor. Empty: all independent joints.
     """
 
     cuts: tuple[Cut, ...]
     independent: tuple[str, ...]
     start: Mapping[str, float]
+    driven: tuple[str, ...] = ()
 
 
 def read_loops(source: str | Path | Mapping[str, Any]) -> Loops:
@@ -66,10 +70,13 @@ def read_loops(source: str | Path | Mapping[str, Any]) -> Loops:
         points: [[0.4, 0, 0], [0.3, 0, 0]]     # in the links' frames, m; default: their origins
         axes: [[0, 0, 1], [0, 0, 1]]           # a common axis through the points
       - {links: [link5, link6], frames: true}  # the links' frames coincide
+    driven: [joint1]        # the other independent joints are passive; default: all are driven
     mjcf: arm.xml                              # and every <connect> of this MuJoCo model
     ```
 
-    A path is relative to the YAML file; bodies of the MuJoCo model are links of the same name.
+    With ``driven`` and without ``independent``, passive joints are chosen to complete the degrees
+    of freedom that the loops leave. A path is relative to the YAML file; bodies of the MuJoCo
+    model are links of the same name.
 
     Raises
     ------
@@ -85,11 +92,14 @@ def read_loops(source: str | Path | Mapping[str, Any]) -> Loops:
         raise DescriptionError('defines no closed loop: there is no cut', element=content.where,
                                valid=VALID)
     start = content.section('start')
-    independent = content.names('independent')
-    if not independent:
-        raise DescriptionError("defines no closed loop: 'independent' names no joint",
-                               element=content.where, valid=VALID)
-    return Loops(cuts, independent, {name: start.number(name) for name in start})
+    independent, driven = content.names('independent'), content.names('driven')
+    if not independent and not driven:
+        raise DescriptionError("defines no closed loop: neither 'independent' nor 'driven' names "
+                               'a joint', element=content.where, valid=VALID)
+    for name in driven if independent else ():
+        if name not in independent:
+            raise UnknownNameError(f'driven joint in {content.where}', name, independent)
+    return Loops(cuts, independent, {name: start.number(name) for name in start}, driven)
 
 
 def connects_of(path: Path) -> tuple[Cut, ...]:

@@ -22,6 +22,7 @@ from robodyn_ros.dynamics.tree import (
     Placement,
     Tree,
     Vector,
+    base_pose,
     cross,
     gather,
     joint_transforms,
@@ -65,21 +66,29 @@ def _motion(u: Vector, v: Vector, angular: Vector, linear: Vector) -> Motion:
     return Motion(u, v, p, angular, field, linear)
 
 
-def base_motion(gravity: Any) -> Motion:
-    """Motion of the root: at rest, with the acceleration -g that represents gravity."""
+def base_motion(tree: Tree, q: Any, u: Any, v: Any, qdd: Any, gravity: Any) -> Motion:
+    """Motion of the root, with the acceleration -g that represents gravity.
+
+    The first six velocities and accelerations of a floating base are the twist in its own axes,
+    ``[linear, angular]``, and its derivative; its origin accelerates by ``dv/dt + w x v``.
+    """
     zero = np.zeros(3)
-    return _motion(zero, zero, zero, -np.asarray(gravity))
+    if not tree.floating:
+        return _motion(zero, zero, zero, -np.asarray(gravity))
+    rotation, _ = base_pose(tree, q)
+    turning = (cross(u[3:6], v[:3]) + cross(v[3:6], u[:3])) * 0.5
+    return _motion(np.asarray(u[3:6]), np.asarray(v[3:6]), np.asarray(qdd[3:6]),
+                   np.asarray(qdd[:3]) + turning - rotation.T @ np.asarray(gravity))
 
 
 def forward_pass(tree: Tree, placements: Sequence[Placement], u: Any, v: Any, qdd: Any,
-                 gravity: Any) -> Iterator[Motion]:
+                 base: Motion) -> Iterator[Motion]:
     """Forward pass: the motion of every body (Velagić 4.89-4.92, Kolyubin 3.3-3.5).
 
     Bodies are yielded one by one, so that a caller can compute the wrench of a body before the
     next step. The processor can then execute both at once, while each step depends on the last.
     """
     motions: list[Motion] = []
-    base = base_motion(gravity)
     for i, (placement, axis) in enumerate(zip(placements, tree.axis, strict=True)):
         parent = motions[tree.parent[i]] if tree.parent[i] >= 0 else base
         to_body = placement.rotation.T
@@ -118,14 +127,15 @@ def body_wrench(inertial: Any, motion: Motion) -> tuple[Vector, Vector]:
 
 
 def backward_pass(tree: Tree, placements: Sequence[Placement], motions: Iterable[Motion],
-                  gravity: Any) -> tuple[list[tuple[Vector, Vector]], tuple[Vector, Vector]]:
+                  base_motion: Motion,
+                  ) -> tuple[list[tuple[Vector, Vector]], tuple[Vector, Vector]]:
     """Backward pass: force and moment through each joint on its body, and those on the base.
 
     Velagić 4.93-4.95, Kolyubin 3.6-3.8.
     """
     wrenches = [body_wrench(parameters, motion)
                 for parameters, motion in zip(tree.inertial_parameters, motions, strict=True)]
-    base = body_wrench(tree.base_inertial_parameters, base_motion(gravity))
+    base = body_wrench(tree.base_inertial_parameters, base_motion)
     for i in reversed(range(len(wrenches))):
         force, torque = wrenches[i]
         force = placements[i].rotation @ force
@@ -140,8 +150,10 @@ def backward_pass(tree: Tree, placements: Sequence[Placement], motions: Iterable
 
 def newton_euler(tree: Tree, q: Any, u: Any, v: Any, qdd: Any, gravity: Any) -> Any:
     """Generalised forces, shape (n,), of the bodies and rotors (no friction, no armature)."""
-    placements = joint_transforms(tree, q)
-    motions = forward_pass(tree, placements, u, v, qdd, gravity)
-    wrenches, _ = backward_pass(tree, placements, motions, gravity)
-    return gather(tree, [axis @ wrench[0 if prismatic else 1] for axis, prismatic, wrench in zip(
-        tree.axis, tree.prismatic, wrenches, strict=True)])
+    placements, base = joint_transforms(tree, q), base_motion(tree, q, u, v, qdd, gravity)
+    motions = forward_pass(tree, placements, u, v, qdd, base)
+    wrenches, on_base = backward_pass(tree, placements, motions, base)
+    forces = gather(tree, [axis @ wrench[0 if prismatic else 1]
+                           for axis, prismatic, wrench in zip(
+                               tree.axis, tree.prismatic, wrenches, strict=True)])
+    return np.concatenate([*on_base, forces[6:]]) if tree.floating else forces

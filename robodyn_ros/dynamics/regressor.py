@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from robodyn_ros.dynamics.newton_euler import Motion, body_wrench, forward_pass
+from robodyn_ros.dynamics.newton_euler import Motion, base_motion, body_wrench, forward_pass
 from robodyn_ros.dynamics.tree import Placement, Tree, cross, joint_transforms, sparse_dot
 from robodyn_ros.kernels import smooth_sign
 from robodyn_ros.model import LINK_FRICTION, MOTOR_FRICTION, PARAMETER_NAMES, RIGID, ROTOR, Model
@@ -24,11 +24,13 @@ def standard_regressor(model: Model, tree: Tree, q: Any, qd: Any, qdd: Any, widt
                        columns: Sequence[int]) -> Any:
     """Return columns of the regressor of `Model.standard_parameters`, shape (n, len(columns))."""
     placements = joint_transforms(tree, q)
-    motions = list(forward_pass(tree, placements, qd, qd, qdd, tree.gravity))
-    axes = [_carried_axes(tree, placements, body) for body in range(len(motions))]
+    base = base_motion(tree, q, qd, qd, qdd, tree.gravity)
+    motions = [*forward_pass(tree, placements, qd, qd, qdd, base), base]
+    axes = [_carried_axes(tree, placements, body) for body in (*range(len(motions) - 1), -1)]
     result = np.zeros((model.n, len(columns)), dtype=object)
     for position, column in enumerate(columns):
         body, parameter = divmod(column, STANDARD)
+        body = -1 if body == tree.bodies else body  # the base's parameters come last
         if parameter in RIGID:
             unit = np.eye(10)[parameter]
             result[:, position] = _project(tree, axes[body], body_wrench(unit, motions[body]))
@@ -46,33 +48,39 @@ def standard_regressor(model: Model, tree: Tree, q: Any, qd: Any, qdd: Any, widt
 
 
 def _carried_axes(tree: Tree, placements: Sequence[Placement], body: int,
-                  ) -> list[tuple[int, Any, Any]]:
-    """Return, for each joint that carries a body, the body's twist for a unit joint velocity."""
-    carried: list[tuple[int, Any, Any]] = []
+                  ) -> list[tuple[Any, Any, Any]]:
+    """Return the body's twist for a unit velocity of each joint that carries it, with its row.
+
+    A floating base has six unit velocities of its own, which carry every body.
+    """
     path = tree.ancestors(body)
-    for joint in path:
-        axis, zero = tree.axis[joint], np.zeros(3)
-        linear, angular = (axis, zero) if tree.prismatic[joint] else (zero, axis)
-        for step in reversed(path[:path.index(joint)]):
+    zero = np.zeros(3)
+    units = [(joint, tree.row[joint], *((tree.axis[joint], zero) if tree.prismatic[joint]
+                                        else (zero, tree.axis[joint]))) for joint in path]
+    if tree.floating:
+        units += [(-1, np.eye(tree.n)[k], np.eye(6)[k, :3], np.eye(6)[k, 3:]) for k in range(6)]
+    carried: list[tuple[Any, Any, Any]] = []
+    for joint, row, linear, angular in units:
+        for step in reversed(path[:path.index(joint)] if joint >= 0 else path):
             linear = linear + cross(angular, placements[step].translation)
             linear = placements[step].rotation.T @ linear
             angular = placements[step].rotation.T @ angular
-        carried.append((joint, linear, angular))
+        carried.append((row, linear, angular))
     return carried
 
 
-def _project(tree: Tree, axes: list[tuple[int, Any, Any]], wrench: tuple[Any, Any]) -> Any:
+def _project(tree: Tree, axes: list[tuple[Any, Any, Any]], wrench: tuple[Any, Any]) -> Any:
     force, torque = wrench
     column: list[Any] = [0.0] * tree.n
-    for joint, linear, angular in axes:
+    for row, linear, angular in axes:
         value = linear @ force + angular @ torque
-        for k in np.flatnonzero(tree.row[joint]):
-            column[k] = column[k] + tree.row[joint, k] * value
+        for k in np.flatnonzero(row):
+            column[k] = column[k] + row[k] * value
     return np.array(column, dtype=object)
 
 
 def _rotor_column(model: Model, tree: Tree, placements: Sequence[Placement],
-                  motions: Sequence[Motion], axes: list[list[tuple[int, Any, Any]]], body: int,
+                  motions: Sequence[Motion], axes: list[list[tuple[Any, Any, Any]]], body: int,
                   qdd: Any) -> Any:
     """Return the column of Ia: reflected inertia, or a spinning rotor minus that rotor at rest."""
     spinning = [i for i in range(len(model.parent)) if not np.isnan(model.spin_axis[i, 0])]
@@ -84,6 +92,6 @@ def _rotor_column(model: Model, tree: Tree, placements: Sequence[Placement],
     spread = np.outer(tree.axis[rotor], tree.axis[rotor]) / model.gear_ratio[body] ** 2
     unit = np.array([*inertia_components(spread), 0.0, 0.0, 0.0, 0.0])
     column = _project(tree, axes[rotor], body_wrench(unit, motions[rotor]))
-    if carrier >= 0:
+    if carrier >= 0 or tree.floating:
         column = column - _project(tree, axes[carrier], body_wrench(unit, motions[carrier]))
     return column

@@ -38,6 +38,9 @@ class Tree:
     ----------
     bodies : int
         Number of bodies of the model; the bodies after them are rotors.
+    floating : bool
+        Whether the root moves freely. Its twist then comes first in qd, in its own axes, and its
+        pose comes first in q; ``row`` has zeros in the first six columns.
     """
 
     bodies: int
@@ -51,10 +54,11 @@ class Tree:
     inertial_parameters: Array
     base_inertial_parameters: Array
     gravity: Array
+    floating: bool = False
 
     @property
     def n(self) -> int:
-        """Number of generalised coordinates."""
+        """Number of generalised velocities."""
         return int(self.row.shape[1])
 
     def is_rotor(self, body: int) -> bool:
@@ -97,7 +101,8 @@ def build_tree(model: Model) -> Tree:
         offset=np.concatenate([model.offset, np.zeros(count)]),
         inertial_parameters=np.concatenate([bodies, np.array(rotors).reshape(-1, 10)]),
         base_inertial_parameters=base,
-        gravity=model.gravity)
+        gravity=model.gravity,
+        floating=model.floating)
 
 
 def cross(a: Vector, b: Vector) -> Vector:
@@ -126,9 +131,28 @@ class Placement:
     turn: Matrix
 
 
+def base_pose(tree: Tree, q: Any) -> tuple[Matrix, Vector]:
+    """Return rotation (3, 3) and origin (3,) of the root link in the root frame.
+
+    A floating base has the position ``q[:3]`` and the quaternion ``q[3:7]`` (x, y, z, w), whose
+    length has no effect.
+    """
+    if not tree.floating:
+        return np.eye(3), np.zeros(3)
+    x, y, z, w = q[3:7]
+    scale = 2.0 / (x * x + y * y + z * z + w * w)
+    xx, yy, zz = x * x * scale, y * y * scale, z * z * scale
+    xy, xz, yz = x * y * scale, x * z * scale, y * z * scale
+    wx, wy, wz = w * x * scale, w * y * scale, w * z * scale
+    return np.array([[1.0 - (yy + zz), xy - wz, xz + wy],
+                     [xy + wz, 1.0 - (xx + zz), yz - wx],
+                     [xz - wy, yz + wx, 1.0 - (xx + yy)]]), np.asarray(q[:3])
+
+
 def joint_transforms(tree: Tree, q: Any) -> list[Placement]:
-    """Return the placement of every body for joint positions q, shape (n,)."""
+    """Return the placement of every body for positions q, shape (n,); (n + 1,) if floating."""
     placements = []
+    q = q[1:] if tree.floating else q  # the pose of the base has seven numbers, its twist six
     for i, fixed in enumerate(tree.rotation):
         shift, turn = tree.translation[i], np.eye(3)
         if not tree.is_rotor(i):
@@ -139,6 +163,17 @@ def joint_transforms(tree: Tree, q: Any) -> list[Placement]:
                 turn = axis_rotation(tree.axis[i], angle)
         placements.append(Placement(fixed @ turn, shift, fixed, turn))
     return placements
+
+
+def body_poses(tree: Tree, q: Any) -> list[tuple[Any, Any]]:
+    """Rotation (3, 3) and origin (3,) of every body in the root frame; the root link is last."""
+    base = base_pose(tree, q)
+    poses: list[tuple[Any, Any]] = []
+    for i, placement in enumerate(joint_transforms(tree, q)):
+        rotation, origin = poses[tree.parent[i]] if tree.parent[i] >= 0 else base
+        poses.append((rotation @ placement.rotation,
+                      origin + rotation @ placement.translation))
+    return [*poses, base]
 
 
 def sparse_dot(row: Array, values: Any) -> Any:
@@ -164,11 +199,11 @@ def regroup(tree: Tree) -> Tree:
     Mass on a joint's axis moves with the parent at any joint angle. The mass of a body, its first
     moment along the axis and one transverse moment of inertia can therefore be assigned to the
     parent, as a line of mass on the axis (the regrouping of base parameters).
-    What is assigned to the root has no effect, since the root is at rest. The inertia tensor of a
+    What is assigned to a root at rest has no effect. The inertia tensor of a
     body on a prismatic joint is assigned to the parent too, since both turn alike. Joint reactions
     change.
     """
-    inertial = tree.inertial_parameters.copy()
+    inertial, base = tree.inertial_parameters.copy(), tree.base_inertial_parameters.copy()
     for i in reversed(range(len(inertial))):
         axis, moved = tree.axis[i], np.zeros(10)
         if tree.prismatic[i]:
@@ -182,7 +217,6 @@ def regroup(tree: Tree) -> Tree:
             moved[6] = inertial[i, 6]
             moved[7:] = axis * (axis @ inertial[i, 7:])
         inertial[i] -= moved
-        if tree.parent[i] >= 0:
-            inertial[tree.parent[i]] += transform_inertial(moved, tree.rotation[i],
-                                                     tree.translation[i])
-    return replace(tree, inertial_parameters=inertial)
+        carrier = inertial[tree.parent[i]] if tree.parent[i] >= 0 else base
+        carrier += transform_inertial(moved, tree.rotation[i], tree.translation[i])
+    return replace(tree, inertial_parameters=inertial, base_inertial_parameters=base)

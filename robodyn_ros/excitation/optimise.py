@@ -78,6 +78,7 @@ def optimise_excitation(model: Model, limits: Limits | None = None, plan: Plan |
         No motion is within every limit; the message names the limits that are exceeded.
     """
     check_type('model', model, Model, A_MODEL)
+    model.require_fixed_base('the search for an excitation')
     check_type('limits', limits, (Limits, NoneType), 'a Limits')
     check_type('plan', plan, (Plan, NoneType), 'a Plan')
     search = _Search(model, limits or Limits(), replace(plan or Plan(), **options), progress)

@@ -93,6 +93,7 @@ def exported_functions(dynamics: RobotDynamics, terms: Sequence[str], *,
     UnknownNameError
         A term or a link does not exist.
     """
+    dynamics.model.require_fixed_base('the export')
     maker = _Loops if dynamics.cuts else _Tree
     if parametric:  # the parameters hold plain friction
         dynamics = dynamics.with_model(dynamics.model.with_plain_friction())

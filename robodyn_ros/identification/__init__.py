@@ -3,6 +3,10 @@
 from robodyn_ros.identification.base_parameters import BaseParameters, base_parameters
 from robodyn_ros.identification.cross_validation import CrossValidation, cross_validate
 from robodyn_ros.identification.drive_gains import DriveGains, identify_drive_gains
+from robodyn_ros.identification.floating_base import (
+    FloatingBaseResult,
+    identify_floating_base,
+)
 from robodyn_ros.identification.identify import identify, reduce, validate
 from robodyn_ros.identification.log import Log
 from robodyn_ros.identification.log_format import LogFormat
@@ -20,8 +24,10 @@ from robodyn_ros.identification.writing import (
 )
 
 __all__ = [
-    'BaseParameters', 'Criterion', 'CrossValidation', 'DriveGains', 'FilterSettings', 'Log',
-    'LogFormat', 'Result', 'Rollout', 'Settings', 'Thresholds', 'Validation', 'base_parameters',
-    'cross_validate', 'identify', 'identify_drive_gains', 'read_log', 'reduce', 'roll_out',
+    'BaseParameters', 'Criterion', 'CrossValidation', 'DriveGains', 'FilterSettings',
+    'FloatingBaseResult', 'Log', 'LogFormat', 'Result', 'Rollout', 'Settings', 'Thresholds',
+    'Validation', 'base_parameters',
+    'cross_validate', 'identify', 'identify_drive_gains',
+    'identify_floating_base', 'read_log', 'reduce', 'roll_out',
     'save_motors', 'save_parameters', 'urdf_of', 'validate', 'write_urdf',
 ]

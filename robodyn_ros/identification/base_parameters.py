@@ -101,10 +101,9 @@ def base_parameters(model: Model | RobotDynamics | LinearModel, kind: str = 'lum
         dynamics_of(model), kind, payload=payload)
     factor, scale = _random_states(linear)
     order = sorted(range(len(linear.columns)), key=lambda k: (
-        linear.columns[k].body if linear.columns[k].body >= 0 else 10**6,
-        _ORDER.get(linear.columns[k].term, -1)))
+        _distance(linear, k), _ORDER.get(linear.columns[k].term, -1)))
     kept = _independent(factor, order, tolerance)
-    kept.sort(key=lambda k: (linear.columns[k].body % 10**6, k))  # joint by joint, payload last
+    kept.sort(key=lambda k: (_distance(linear, k), k))
     if not kept:
         raise IdentificationError('no parameter has an effect on the torques')
     rest = [k for k in range(factor.shape[1]) if k not in kept]
@@ -128,11 +127,11 @@ def base_parameters(model: Model | RobotDynamics | LinearModel, kind: str = 'lum
 def _random_states(linear: LinearModel) -> tuple[Array, Array]:
     """Return R of the regressor at random states with columns scaled by sort, and the scales."""
     rng = np.random.default_rng(0)
-    joints, p = linear.joints, len(linear.columns)
+    n, p = linear.whole.n, len(linear.columns)
     count = max(LEAST_STATES, STATES * p // max(1, linear.rows))
     factor = np.zeros((0, p))
     for loaded in ((False, True) if linear.payload else (False,)):
-        qd, qdd = (size * rng.normal(size=(count, joints.n)) for size in (SPEED, ACCELERATION))
+        qd, qdd = (size * rng.normal(size=(count, n)) for size in (SPEED, ACCELERATION))
         if linear.loops is None:
             q, motion = _poses(linear, rng, count), None
         else:
@@ -159,7 +158,20 @@ def _poses(linear: LinearModel, rng: np.random.Generator, count: int) -> Array:
     bounded = np.isfinite(joints.lower) & np.isfinite(joints.upper)
     lower = np.where(turns, -np.pi, np.where(bounded, joints.lower, -1.0))
     upper = np.where(turns, np.pi, np.where(bounded, joints.upper, 1.0))
-    return rng.uniform(lower, upper, (count, joints.n))
+    poses = rng.uniform(lower, upper, (count, joints.n))
+    if not model.floating:
+        return poses
+    quaternions = rng.normal(size=(count, 4))
+    quaternions /= np.linalg.norm(quaternions, axis=1)[:, None]
+    return np.concatenate([np.zeros((count, 3)), quaternions, poses], axis=1)
+
+
+def _distance(linear: LinearModel, column: int) -> int:
+    """Order of the bodies: a floating base, then joint by joint, and the payload last."""
+    body = linear.columns[column].body
+    if linear.model.floating and body == len(linear.model.body_joints):
+        return -1
+    return body if body >= 0 else 10**6
 
 
 def _sort(term: str) -> str:

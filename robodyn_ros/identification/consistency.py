@@ -211,10 +211,13 @@ def _coordinates(linear: LinearModel, triangle: Array) -> _Coordinates:
 
 def _nominal_bodies(linear: LinearModel) -> dict[int, Array]:
     """Return pseudo-inertias of the nominal bodies, made physically consistent where needed."""
-    inertial = linear.model.inertial_parameters
+    inertial, bodies = linear.model.inertial_parameters, [-1, *linear.bodies]
+    if linear.model.floating:
+        bodies.append(len(inertial))
+        inertial = np.vstack([inertial, linear.model.base_inertial_parameters])
     typical = max(float(np.median(inertial[:, 6])), 1e-2)
     found = {}
-    for body in (-1, *linear.bodies):
+    for body in bodies:
         p = pseudo_inertia(inertial[body]) if body >= 0 else np.zeros((4, 4))
         if body < 0 and linear.payload is None:
             continue

@@ -35,7 +35,7 @@ class Column:
     term : str
         The parameter, for example ``Ixx``, ``Fvl``, ``Fs``.
     body : int
-        Index in ``model.body_joints``; -1 for the payload.
+        Index in ``model.body_joints``; -1 for the payload, and their number for a floating base.
     """
 
     name: str
@@ -87,7 +87,7 @@ class LinearModel:
         self.payload = payload
         self.bodies = self._bodies(joints)
         self._sides = 2 if kind == 'links_and_drives' else 1
-        self.rows = self._sides * self.joints.n
+        self.rows = self._sides * dynamics.n
         self.gears = GearFriction(self.model, kind, self.friction, self.bodies)
         self.columns = tuple(self._make_columns())
         self._compiled = [c.standard for c in self.columns if c.standard >= 0
@@ -117,6 +117,11 @@ class LinearModel:
             for parameter in [*standard, ROTOR] if rotors else standard:
                 term = PARAMETER_NAMES[parameter]
                 yield Column(f'{term}:{joints[body]}', STANDARD * body + parameter, term, body)
+        if self.model.floating and standard:
+            for parameter in RIGID:
+                name = self.model.parameter_names[STANDARD * len(joints) + parameter]
+                yield Column(name, STANDARD * len(joints) + parameter,
+                             PARAMETER_NAMES[parameter], len(joints))
         for friction in self.gears.terms:
             body = self.gears.sources[friction.source].body
             yield Column(f'{friction.name}:{joints[body]}', friction.standard, friction.name,

@@ -15,6 +15,7 @@ from robodyn_ros._version import __version__
 from robodyn_ros.description.repair import inertial_element
 from robodyn_ros.description.robot import CURVE
 from robodyn_ros.description.urdf import parse_urdf
+from robodyn_ros.description.urdf_writer import urdf_text
 from robodyn_ros.description.xml import parse_xml
 from robodyn_ros.errors import IdentificationError, check_type
 from robodyn_ros.identification.consistency import consistent_bodies, is_consistent
@@ -22,11 +23,14 @@ from robodyn_ros.identification.result import Result
 from robodyn_ros.identification.rollout import Rollout
 from robodyn_ros.identification.validation import Validation
 from robodyn_ros.model import A_MODEL, Model
-from robodyn_ros.spatial import inertial_of
+from robodyn_ros.spatial import Array, inertial_of
 
 
 def write_urdf(model: Model, path: str | Path) -> None:
     """Write the URDF from which a model was built, with the parameters of the model.
+
+    The URDF of a robot that was read from MJCF or a Denavit-Hartenberg table is made from its
+    links and joints; it has no geometry.
 
     Parameters
     ----------
@@ -38,16 +42,13 @@ def write_urdf(model: Model, path: str | Path) -> None:
     Raises
     ------
     IdentificationError
-        If the model was not read from a URDF, or if its parameters are physically inconsistent.
+        If its parameters are physically inconsistent, or joints were locked.
     """
     check_type('model', model, Model, A_MODEL)
-    text = model.description.urdf
-    if not text:
-        raise IdentificationError('the model was not read from a URDF; urdf_of takes one')
-    Path(path).write_text(urdf_of(model, text), encoding='utf-8')
+    Path(path).write_text(urdf_of(model), encoding='utf-8')
 
 
-def urdf_of(model: Model, text: str | bytes) -> str:
+def urdf_of(model: Model, text: str | bytes = '') -> str:
     """Return a URDF with the inertials, damping, friction and armature of a model.
 
     The inertial of a moving link includes everything that is fixed to it, because these parts
@@ -58,13 +59,17 @@ def urdf_of(model: Model, text: str | bytes) -> str:
     model : Model
         The robot with new parameters.
     text : str or bytes
-        The URDF from which it was built.
+        The URDF from which it was built; default: that of the model's description, or one that is
+        written from it.
 
     Raises
     ------
     IdentificationError
         If the parameters are physically inconsistent, or if joints of the model were locked.
     """
+    text = text or model.description.urdf
+    if not text or any(joint.get('type') == 'planar' for joint in parse_xml(text)):
+        text = urdf_text(model.description)
     heavy = model.inertial_parameters[:, 6] != 0
     if not is_consistent(model):
         bad = [joint for joint, one, weighs in zip(
@@ -86,9 +91,7 @@ def urdf_of(model: Model, text: str | bytes) -> str:
         for name, frame in model.link_frames.items():
             if frame.body == body:
                 _drop_inertial(links[name], None if name == child else child)
-        if model.inertial_parameters[body, 6]:
-            links[child].insert(0, etree.Comment(' identified by robodyn '))
-            links[child].insert(1, inertial_element(inertial_of(model.inertial_parameters[body])))
+        _insert_inertial(links[child], model.inertial_parameters[body])
         dynamics = element.find('dynamics')
         if dynamics is None:
             dynamics = etree.SubElement(element, 'dynamics')
@@ -99,12 +102,24 @@ def urdf_of(model: Model, text: str | bytes) -> str:
             dynamics.set('friction_offset', repr(float(friction[2])))  # an extension of robodyn
         if model.armature[body]:
             dynamics.set('armature', repr(float(model.armature[body])))
+    if model.floating:
+        base = model.description.root
+        for name, frame in model.link_frames.items():
+            if frame.body < 0:
+                _drop_inertial(links[name], None if name == base else base)
+        _insert_inertial(links[base], model.base_inertial_parameters)
     for rotor in list(root.iter()):
         if isinstance(rotor.tag, str) and rotor.tag.rpartition('}')[2].rpartition(':')[2] in (
                 'motorInertia', 'rotor_inertia') and rotor.getparent() is not None:
             rotor.getparent().remove(rotor)  # the armature includes it now
     etree.indent(root)
     return etree.tostring(root, encoding='unicode') + '\n'
+
+
+def _insert_inertial(link: etree._Element, parameters: Array) -> None:
+    if parameters[6]:
+        link.insert(0, etree.Comment(' identified by robodyn '))
+        link.insert(1, inertial_element(inertial_of(parameters)))
 
 
 def motors_of(model: Model) -> dict[str, Any]:

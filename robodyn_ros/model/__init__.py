@@ -1,6 +1,7 @@
 """`Model`, a robot as flat arrays ready for dynamics, and the functions that build it."""
 
 from robodyn_ros.model.build import build_model, load_model, model_from_dh
+from robodyn_ros.model.joints import Joints
 from robodyn_ros.model.model import (
     A_MODEL,
     LINK_FRICTION,
@@ -8,7 +9,6 @@ from robodyn_ros.model.model import (
     PARAMETER_NAMES,
     RIGID,
     ROTOR,
-    Joints,
     LinkFrame,
     Model,
     payload_inertial,

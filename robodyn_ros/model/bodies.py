@@ -20,7 +20,9 @@ ROUND_OFF = 1e-15  # a few units in the last place of 1
 class Bodies:
     """The moving bodies of a description, parents first, with the links that are fixed to them."""
 
-    def __init__(self, description: RobotDescription, locked: dict[str, float]):
+    def __init__(self, description: RobotDescription, locked: dict[str, float],
+                 floating: bool = False):
+        self._first = 6 if floating else 0  # velocities of the base before those of the joints
         self.coordinates: list[Joint] = [
             joint for joint in description.joints
             if joint.type != 'fixed' and joint.mimic is None and joint.name not in locked]
@@ -62,9 +64,9 @@ class Bodies:
                 inertial_parameters(inertial), frame.rotation, frame.translation)
 
     def rows(self) -> Array:
-        """Return the derivative of each body's joint position by the coordinates, (b, n)."""
-        index = {joint.name: i for i, joint in enumerate(self.coordinates)}
-        rows = np.zeros((len(self.bodies), len(self.coordinates)))
+        """Return the derivative of each body's joint velocity by the velocities, (b, n)."""
+        index = {joint.name: i for i, joint in enumerate(self.coordinates, self._first)}
+        rows = np.zeros((len(self.bodies), self._first + len(self.coordinates)))
         for i, joint in enumerate(self.bodies):
             mimic = joint.mimic or Mimic(joint.name)
             rows[i, index[mimic.joint]] = mimic.multiplier

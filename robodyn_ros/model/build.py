@@ -35,13 +35,15 @@ from robodyn_ros.spatial import Inertial
 
 STANDARD_GRAVITY = (0.0, 0.0, -9.80665)  # m/s^2, the standard acceleration of free fall
 ROTOR_MODELS = ('full', 'armature')
+BASES = ('auto', 'fixed', 'floating')
 
 
 @checked_keywords
 def load_model(
     source: str | bytes | Path,
     *,
-    gravity: ArrayLike = STANDARD_GRAVITY,
+    base: str = 'auto',
+    gravity: ArrayLike | None = None,
     locked_joints: Mapping[str, float] | None = None,
     motors: str | Path | Mapping[str, Any] | None = None,
     srdf: str | Path | None = None,
@@ -54,9 +56,15 @@ def load_model(
     Parameters
     ----------
     source : str, bytes or Path
-        Path to a ``.urdf`` or ``.xacro`` file, or the URDF text itself.
+        Path to a ``.urdf``, ``.xacro`` or MJCF file (``.xml``, MuJoCo must be installed), or the
+        text of a URDF or MJCF.
+    base : {'auto', 'fixed', 'floating'}
+        Whether the root link is fixed to the environment or moves freely (legged, flying and
+        swimming robots). ``auto``: it floats if the URDF connects it by a joint of type
+        ``floating``.
     gravity : array-like, shape (3,)
-        Gravitational acceleration in the root frame, m/s^2.
+        Gravitational acceleration in the root frame, m/s^2; default: that of the description,
+        which MJCF has, else (0, 0, -9.80665).
     locked_joints : mapping of str to float, optional
         Joints held at a position (rad or m); their links are merged into the carrying bodies.
     motors : str, Path or mapping, optional
@@ -81,7 +89,7 @@ def load_model(
     """
     description = read_description(source, motors=motors, srdf=srdf,
                                    xacro_arguments=xacro_arguments, trust_xacro=trust_xacro)
-    return build_model(description, gravity=gravity, locked_joints=locked_joints,
+    return build_model(description, base=base, gravity=gravity, locked_joints=locked_joints,
                        rotor_model=rotor_model)
 
 
@@ -89,7 +97,8 @@ def load_model(
 def build_model(
     description: RobotDescription,
     *,
-    gravity: ArrayLike = STANDARD_GRAVITY,
+    base: str = 'auto',
+    gravity: ArrayLike | None = None,
     locked_joints: Mapping[str, float] | None = None,
     rotor_model: str | None = None,
 ) -> Model:
@@ -99,7 +108,7 @@ def build_model(
     ----------
     description : RobotDescription
         The robot.
-    gravity, locked_joints, rotor_model
+    base, gravity, locked_joints, rotor_model
         As in `load_model`.
 
     Raises
@@ -112,6 +121,11 @@ def build_model(
     check_type('locked_joints', locked_joints, (Mapping, NoneType), 'a mapping, joint: position')
     if rotor_model is not None and rotor_model not in ROTOR_MODELS:
         raise UnknownNameError('rotor_model', rotor_model, ROTOR_MODELS)
+    if base not in BASES:
+        raise UnknownNameError('base', base, BASES)
+    floating = base == 'floating' or (base == 'auto' and description.floating)
+    if gravity is None:
+        gravity = description.gravity or STANDARD_GRAVITY
     try:
         acceleration = real_array('gravity', gravity, (3,))
     except ShapeError:
@@ -119,10 +133,10 @@ def build_model(
     if not np.isfinite(acceleration).all():
         raise ShapeError('gravity', shown(gravity), 'three finite numbers, m/s^2')
     locked = _locked_positions(description, locked_joints or {})
-    tree = Bodies(description, locked)
-    if not tree.coordinates:
-        raise DescriptionError('has no joint that moves',
-                               valid='at least one revolute, continuous or prismatic joint')
+    tree = Bodies(description, locked, floating)
+    if not tree.coordinates and not floating:
+        raise DescriptionError('has no joint that moves', valid='at least one revolute, '
+                               'continuous or prismatic joint, or a floating base')
     if not any(link.inertial is not None and link.inertial.mass > 0
                for link in description.links):
         raise DescriptionError('no link has an <inertial> with a mass, so there are no dynamics',
@@ -140,13 +154,14 @@ def build_model(
         body_joints=tuple(joint.name for joint in tree.bodies),
         parent=tuple(tree.parents),
         prismatic=tuple(joint.type == 'prismatic' for joint in tree.bodies),
-        axis=np.array([joint.axis for joint in tree.bodies]),
-        rotation=np.array(tree.rotations),
-        translation=np.array(tree.translations),
+        axis=np.array([joint.axis for joint in tree.bodies]).reshape(-1, 3),
+        rotation=np.array(tree.rotations).reshape(-1, 3, 3),
+        translation=np.array(tree.translations).reshape(-1, 3),
         row=tree.rows(),
         offset=np.array([joint.mimic.offset if joint.mimic else 0.0 for joint in tree.bodies]),
         link_frames=tree.frames,
         description=description,
+        floating=floating,
         **motor_data)
 
 

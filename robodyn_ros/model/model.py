@@ -6,7 +6,6 @@ result is a tree of moving bodies, one for each moving joint, mimic joints inclu
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from numbers import Real
 
@@ -16,6 +15,7 @@ from numpy.typing import ArrayLike
 from robodyn_ros.description.robot import Finding, RobotDescription
 from robodyn_ros.errors import UnknownNameError, ValueRangeError
 from robodyn_ros.html_table import html_table
+from robodyn_ros.model.joints import Joints
 from robodyn_ros.numerics import real_array
 from robodyn_ros.spatial import (
     INERTIAL_PARAMETER_NAMES,
@@ -46,62 +46,6 @@ class LinkFrame:
     body: int
     rotation: Array
     translation: Array
-
-
-@dataclass(frozen=True, eq=False)
-class Joints:
-    """The independent joints and their limits.
-
-    Attributes
-    ----------
-    joint_names : tuple of str
-    lower, upper, velocity_limit, effort_limit : ndarray, shape (n,)
-        Limits in rad or m, rad/s or m/s, N m or N; infinite where there are none.
-    """
-
-    joint_names: tuple[str, ...]
-    lower: Array
-    upper: Array
-    velocity_limit: Array
-    effort_limit: Array
-
-    @property
-    def n(self) -> int:
-        """Number of joints."""
-        return len(self.joint_names)
-
-    def position_range(self, unlimited: ArrayLike = np.pi) -> tuple[Array, Array]:
-        """Return lower and upper limits, shape (n,) each, all finite.
-
-        Parameters
-        ----------
-        unlimited : float or array-like, shape (n,)
-            Replaces infinite limits, rad or m; by default, half a turn to either side.
-        """
-        return (np.where(np.isfinite(self.lower), self.lower, -np.asarray(unlimited)),
-                np.where(np.isfinite(self.upper), self.upper, np.asarray(unlimited)))
-
-    def sample_poses(self, rng: np.random.Generator, count: int,
-                     unlimited: ArrayLike = np.pi) -> Array:
-        """Return random poses, uniformly distributed within the limits, (count, n), rad or m.
-
-        Parameters
-        ----------
-        rng : numpy.random.Generator
-            Source of random numbers.
-        count : int
-            Number of poses.
-        unlimited : float or array-like, shape (n,)
-            As in `position_range`.
-        """
-        lower, upper = self.position_range(unlimited)
-        return rng.uniform(lower, upper, (count, self.n))
-
-    def take(self, indices: Sequence[int]) -> Joints:
-        """Return the joints at these indices."""
-        return Joints(tuple(self.joint_names[k] for k in indices), *(
-            limit[list(indices)] for limit in (self.lower, self.upper, self.velocity_limit,
-                                              self.effort_limit)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,6 +102,11 @@ class Model:
         Every link of the description.
     description : RobotDescription
         The description from which the model was built.
+    floating : bool
+        Whether the root link moves freely. Then the first six of the n velocities are the twist of
+        the root link in its own axes, ``row`` and ``motor_row`` have zeros in these columns, and q
+        begins with the pose of the root link (seven numbers); all arrays over the joints have n -
+        6 entries.
     """
 
     name: str
@@ -190,6 +139,7 @@ class Model:
     carrier: tuple[int, ...]
     link_frames: dict[str, LinkFrame]
     description: RobotDescription
+    floating: bool = False
 
     def __post_init__(self) -> None:
         """Make every array read-only float64."""
@@ -202,7 +152,9 @@ class Model:
 
     def __repr__(self) -> str:
         """Name and joints."""
-        return f'<Model {self.name!r}: n = {self.n}, joints {", ".join(self.joint_names)}>'
+        base = 'floating base, ' if self.floating else ''
+        return (f'<Model {self.name!r}: n = {self.n}, {base}'
+                f'joints {", ".join(self.joint_names)}>')
 
     def _repr_html_(self) -> str:
         """Return a table of the joints, for notebooks."""
@@ -211,7 +163,8 @@ class Model:
                  float(self.upper[k]), float(self.velocity_limit[k]), float(self.effort_limit[k]),
                  float(self.inertial_parameters[body, 6]), float(self.armature[body]))
                 for k, (name, body) in enumerate(zip(self.joint_names, place, strict=True))]
-        return html_table(f'{self.name}: {self.n} independent joints', (
+        base = ', floating base' if self.floating else ''
+        return html_table(f'{self.name}: {len(rows)} independent joints{base}', (
             'joint', 'units', 'lower', 'upper', 'velocity limit, per s', 'effort limit',
             'mass of its body, kg', 'armature, kg m\u00b2 or kg'), rows)
 
@@ -223,8 +176,47 @@ class Model:
 
     @property
     def n(self) -> int:
-        """Number of generalised coordinates."""
-        return len(self.joint_names)
+        """Number of generalised velocities: the joints, and six of a floating base."""
+        return self.first_joint + len(self.joint_names)
+
+    @property
+    def nq(self) -> int:
+        """Number of positions: n, and one more with a floating base, which has a quaternion."""
+        return self.n + self.floating
+
+    @property
+    def first_joint(self) -> int:
+        """Index of the first joint's velocity: 6 with a floating base, else 0."""
+        return 6 if self.floating else 0
+
+    @property
+    def velocity_names(self) -> tuple[str, ...]:
+        """Names of the n velocities, for example ``base_link.wx``, then those of the joints."""
+        return (*base_velocity_names(self.description.root if self.floating else None),
+                *self.joint_names)
+
+    def require_fixed_base(self, purpose: str) -> None:
+        """Raise an error if the base floats.
+
+        Parameters
+        ----------
+        purpose : str
+            What needs a fixed base.
+
+        Raises
+        ------
+        ValueRangeError
+            The base floats.
+        """
+        if self.floating:
+            raise ValueRangeError('base', 'floating', f"'fixed': a floating base is not "
+                                  f"supported by {purpose}; load the robot with base='fixed'")
+
+    def with_fixed_base(self) -> Model:
+        """Return the same robot with its root link fixed."""
+        first = self.first_joint
+        return replace(self, floating=False, row=self.row[:, first:],
+                       motor_row=self.motor_row[:, first:])
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -233,20 +225,33 @@ class Model:
 
     @property
     def parameter_names(self) -> tuple[str, ...]:
-        """Names of `standard_parameters`: ``PARAMETER:JOINT``, 17 for each body's joint."""
-        return tuple(f'{name}:{joint}' for joint in self.body_joints for name in PARAMETER_NAMES)
+        """Names of `standard_parameters`: ``PARAMETER:JOINT``, 17 for each body's joint.
+
+        Those of a floating base follow: ``PARAMETER:LINK``, 10 for the root link.
+        """
+        base = INERTIAL_PARAMETER_NAMES if self.floating else ()
+        return (*(f'{name}:{joint}' for joint in self.body_joints for name in PARAMETER_NAMES),
+                *(f'{name}:{self.description.root}' for name in base))
 
     @property
     def standard_parameters(self) -> Array:
-        """Standard dynamic parameters chi, shape (17 b,), of ``tau = Y chi`` (Kolyubin 5.9)."""
-        return np.concatenate([self.inertial_parameters, self.link_friction,
-                               self.armature[:, None], self.motor_friction], axis=1).ravel()
+        """Standard dynamic parameters chi, shape (17 b,), of ``tau = Y chi`` (Kolyubin 5.9).
+
+        With a floating base, the ten inertial parameters of the root link follow.
+        """
+        bodies = np.concatenate([self.inertial_parameters, self.link_friction,
+                                 self.armature[:, None], self.motor_friction], axis=1).ravel()
+        return np.append(bodies, self.base_inertial_parameters) if self.floating else bodies
 
     def with_standard_parameters(self, parameters: ArrayLike) -> Model:
-        """Return the same robot with other standard dynamic parameters, shape (17 b,)."""
-        chi = real_array('parameters', parameters, (17 * len(self.body_joints),)).reshape(-1, 17)
+        """Return the same robot with other standard dynamic parameters, see above."""
+        values = real_array('parameters', parameters, (len(self.parameter_names),))
+        bodies = 17 * len(self.body_joints)
+        chi = values[:bodies].reshape(-1, 17)
+        base = values[bodies:] if self.floating else self.base_inertial_parameters
         return replace(self, inertial_parameters=chi[:, :10], link_friction=chi[:, 10:13],
-                       armature=chi[:, 13], motor_friction=chi[:, 14:])
+                       armature=chi[:, 13], motor_friction=chi[:, 14:],
+                       base_inertial_parameters=base)
 
     def with_payload(self, link: str, mass: float, com: ArrayLike = (0, 0, 0),
                      inertia: ArrayLike | None = None) -> Model:
@@ -311,6 +316,12 @@ class Model:
             return self.link_frames[link]
         except (KeyError, TypeError):
             raise UnknownNameError('link', link, self.link_frames) from None
+
+
+def base_velocity_names(link: str | None) -> tuple[str, ...]:
+    """Return the names of the six velocities of a floating base; none if ``link`` is None."""
+    return () if link is None else tuple(
+        f'{link}.{component}' for component in ('vx', 'vy', 'vz', 'wx', 'wy', 'wz'))
 
 
 def payload_inertial(mass: float, com: ArrayLike, inertia: ArrayLike | None) -> Inertial:

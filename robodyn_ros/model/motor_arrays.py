@@ -85,7 +85,7 @@ def motor_arrays(description: RobotDescription, tree: Bodies,
             'armature': armature, 'gear_ratio': gear_ratio, 'drive_gain': drive_gain,
             'motor_row': rows if motor_row is None else motor_row, 'spin_axis': spin_axis,
             'carrier': tuple(carrier), 'base_inertial_parameters': inertial[-1],
-            'inertial_parameters': np.array([inertial[i] for i in range(count)])}
+            'inertial_parameters': np.array([inertial[i] for i in range(count)]).reshape(-1, 10)}
 
 
 def _ratio(description: RobotDescription, joint: Joint, motor: Motor) -> float:

@@ -15,12 +15,14 @@ from robodyn_interfaces.msg import DynamicsTerms
 from robodyn_ros.dynamics import RobotDynamics
 from robodyn_ros.errors import RobodynError
 from robodyn_ros.nodes.base import DynamicsNode
+from robodyn_ros.nodes.base_state import BaseState
 from robodyn_ros.nodes.fast_path import DEPTH
 from robodyn_ros.nodes.joint_states import StateError, StateReader
 from robodyn_ros.nodes.model_keeper import Running
 from robodyn_ros.nodes.parameters import declare
 from robodyn_ros.nodes.real_time import declare_real_time
 from robodyn_ros.nodes.running import run
+from robodyn_ros.packages import package
 
 SENSOR_DATA = QoSProfile(depth=DEPTH, reliability=ReliabilityPolicy.BEST_EFFORT)
 
@@ -48,10 +50,12 @@ def view(array: Any) -> np.ndarray:
 class Outputs:
     """The messages for one model, created once and filled for every state."""
 
-    def __init__(self, running: Running, frame: str):
-        model, n = running.model, running.joints.n
+    def __init__(self, running: Running, frame: str, timeout: float):
+        model, n = running.model, running.dynamics.n
         self.running, self.reader = running, StateReader(running.joints)
-        names = list(running.joints.joint_names)
+        self.base = BaseState(model.description.root, timeout) if model.floating else None
+        joints = list(running.joints.joint_names)
+        names = [*model.velocity_names[:model.first_joint], *joints]
         self.position: Any = None  # last measured positions
         self.pose: Any = None  # pose of all joints at the last state in which closed loops close
         self.cuts = cut_names(running.dynamics)
@@ -66,11 +70,11 @@ class Outputs:
         self.wrench = WrenchStamped()
         self.wrench.header.frame_id = frame
         zeros = [0.0] * n
-        row = [model.body_joints.index(name) for name in names]
+        rotors = [float(model.armature[model.body_joints.index(name)]) for name in joints]
         self.terms = DynamicsTerms(
-            name=names, position=zeros, velocity=zeros, gravity=zeros, coriolis=zeros,
-            friction=zeros, mass_matrix=[0.0] * (n * n),
-            rotor_inertia=[float(model.armature[i]) for i in row],
+            name=names, position=[0.0] * (n + model.floating), velocity=zeros, gravity=zeros,
+            coriolis=zeros, friction=zeros, mass_matrix=[0.0] * (n * n),
+            rotor_inertia=[*zeros[:model.first_joint], *rotors],
             rotor_model=running.rotor_model,
             friction_modelled=bool(model.link_friction.any() or model.motor_friction.any()),
             payload_mass=float(running.payload.mass) if running.payload else 0.0,
@@ -100,6 +104,10 @@ class DynamicsPublisher(DynamicsNode):
                 'computed from the measured efforts')
         declare(self, 'publish_constraint_forces', False, 'whether to publish '
                 '~/constraint_forces/LINK_LINK for each cut of a closed loop', read_only=True)
+        declare(self, 'odometry_topic', '', 'topic of nav_msgs/Odometry with the pose and the '
+                'twist of a floating base; empty: the base is fixed', read_only=True)
+        declare(self, 'odometry_timeout', 0.1, 'longest time between an odometry message and a '
+                'joint state, s', range_=(0.0, 10.0), read_only=True)
         declare_real_time(self)
 
     def check_parameters(self, changes: dict[str, Any]) -> str | None:
@@ -118,11 +126,18 @@ class DynamicsPublisher(DynamicsNode):
                                ('base_wrench', WrenchStamped)):
             self._publishers_of[topic] = self.keep(
                 self.create_publisher, self.destroy_publisher, message, f'~/{topic}', 10)
-        self.listen((JointState, 'joint_states', self._on_state, SENSOR_DATA))
+        topics: list[tuple[Any, ...]] = [
+            (JointState, 'joint_states', self._on_state, SENSOR_DATA)]
+        odometry = self.get_parameter('odometry_topic').value
+        if odometry:  # only robots with a floating base need this package
+            topics.append((package('nav_msgs.msg').Odometry, odometry, self._on_odometry,
+                           SENSOR_DATA))
+        self.listen(*topics)
 
     def on_model(self, running: Running) -> None:
         """Create messages for the new model, which the next state uses."""
-        outputs = Outputs(running, running.model.description.root)
+        outputs = Outputs(running, running.model.description.root,
+                          self.get_parameter('odometry_timeout').value)
         self._offer_constraint_forces(outputs.cuts)
         self._outputs = outputs
 
@@ -146,6 +161,15 @@ class DynamicsPublisher(DynamicsNode):
                 self._publishers_of[name] = self.keep(
                     self.create_publisher, self.destroy_publisher, WrenchStamped, f'~/{name}', 10)
 
+    def _on_odometry(self, message: Any) -> None:
+        outputs = self._outputs
+        if not self.active or outputs is None or outputs.base is None:
+            return
+        try:
+            outputs.base.read(message)
+        except StateError as error:
+            self.warn(error.kind, f'odometry: {error}')
+
     def _on_state(self, message: JointState) -> None:
         outputs = self._outputs
         if not self.active:
@@ -157,6 +181,11 @@ class DynamicsPublisher(DynamicsNode):
                   if publisher.get_subscription_count()}
         try:
             q, qd, effort = outputs.reader.read(message)
+            if outputs.base is not None:
+                pose, twist = outputs.base.at(message.header.stamp)
+                q = np.concatenate([pose, q])
+                qd = None if qd is None else np.concatenate([twist, qd])
+                effort = None if effort is None else np.concatenate([np.zeros(6), effort])
         except StateError as error:
             self.warn(error.kind, f'joint_states: {error}')
             return
@@ -177,7 +206,7 @@ class DynamicsPublisher(DynamicsNode):
             if without:
                 self.warn('no_velocity', 'joint_states have no velocities: '
                                          f'{", ".join(sorted(without))} not published')
-            qd, wanted = np.zeros_like(q), wanted & {'gravity', 'mass_matrix'}
+            qd, wanted = np.zeros(dynamics.n), wanted & {'gravity', 'mass_matrix'}
         near = outputs.pose
         terms = dynamics.terms(q, qd, near=near)
         if not np.isfinite(terms.coriolis.sum() + terms.mass_matrix.sum()):
@@ -207,7 +236,7 @@ class DynamicsPublisher(DynamicsNode):
     def _publish_wrenches(self, outputs: Outputs, wanted: set[str], header: Any, q: Any, qd: Any,
                           effort: Any) -> None:
         dynamics, near = outputs.running.dynamics, outputs.pose
-        qdd = np.zeros_like(q)
+        qdd = np.zeros_like(qd)
         if self.get_parameter('base_wrench_acceleration').value == 'effort':
             if effort is None or not np.isfinite(effort).all():
                 self.warn('no_effort', 'wrenches need the efforts of joint_states')

@@ -116,9 +116,12 @@ def _build(request: BuildRequest) -> Built:
     options = request.options
     motors: Any = request.motors if request.motors_text is None else read_motors(
         request.motors_text)
-    model = build_model(parse_urdf(request.text, motors=motors), gravity=options['gravity'],
+    model = build_model(parse_urdf(request.text, motors=motors), base=options['base'],
+                        gravity=options['gravity'],
                         locked_joints=options['locked_joints'],
                         rotor_model=options['rotor_model'])
+    if options['base'] != 'floating':
+        model.require_fixed_base('a node other than dynamics with odometry_topic')
     payload, notes = request.payload, []
     if payload is not None and payload.link not in model.link_frames:
         if request.payload_is_new:

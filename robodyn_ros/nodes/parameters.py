@@ -67,7 +67,9 @@ def model_options(node: Node, changes: Mapping[str, Any] | None = None) -> dict[
     del values['robot_description']
     names = [name for name in values['locked_joints'] if name]
     rotor_model = values['rotor_model']
+    floating = node.has_parameter('odometry_topic') and node.get_parameter('odometry_topic').value
     return {
+        'base': 'floating' if floating else 'auto',
         'gravity': tuple(values['gravity']),
         'motors': values['motors_file'] or None,
         'loops': values['loops_file'] or None,

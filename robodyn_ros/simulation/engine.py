@@ -75,6 +75,7 @@ class Simulation:
             nominal.body_joints, nominal.stiffness, nominal.stiffness_damping, strict=True)
             if np.isfinite(k)}
         self.true_model: Model = build_model(parse_urdf(text), gravity=gravity)
+        self.true_model.require_fixed_base('the simulation')
         self.loops = None if loops is None else ClosedLoopDynamics(self.true_model, loops)
         if self.loops is not None and self._elastic:
             raise SimulationError(f'{next(iter(self._elastic))} is elastic, and the robot has '

@@ -1,4 +1,4 @@
-"""Writes an identified robot as MJCF, for MuJoCo and software based on it."""
+"""Writes a robot as MJCF, for MuJoCo and software based on it."""
 
 from __future__ import annotations
 
@@ -7,51 +7,53 @@ from pathlib import Path
 
 import numpy as np
 
-from robodyn_ros.errors import IdentificationError, UnknownNameError
+from robodyn_ros.errors import IdentificationError, UnknownNameError, check_type
 from robodyn_ros.identification import Result, urdf_of
+from robodyn_ros.model import Model
 from robodyn_ros.packages import package
 from robodyn_ros.simulation.mujoco_model import add_mimics, add_skeleton
 from robodyn_ros.simulation.truth import perturbed_urdf
 
 TIMESTEP = 0.002  # s, MuJoCo's default
+NEGLIGIBLE = 1e-9  # kg and kg m^2, of moving links without mass, which MuJoCo does not accept
 
 
-def write_mjcf(result: Result, path: str | Path) -> None:
-    """Write the physically consistent identified robot as MJCF.
+def write_mjcf(robot: Result | Model, path: str | Path) -> None:
+    """Write a robot, for example the physically consistent identified one, as MJCF.
 
     Joints have armature, damping and dry friction; where friction has further terms, these
     approximate it. Every joint has a motor with the effort limit of the URDF. Without meshes,
-    bars from joint to joint stand for the links. A comment names what the data do not determine:
+    bars from joint to joint stand for the links. A floating base has a free joint. For an
+    identified robot, a comment names what the data do not determine:
     parameters that have no effect on the torques, and combinations that the motion hardly
     distinguishes. Their values come from the description, and forces between the links that
     depend on them are not identified.
 
     Parameters
     ----------
-    result : Result
-        What `identify` returned.
+    robot : Result or Model
+        What `identify` returned, or a model.
     path : str or Path
         The file to write.
 
     Raises
     ------
     IdentificationError
-        If the model was not read from a URDF, or MuJoCo cannot read the robot.
+        If the parameters are physically inconsistent, or MuJoCo cannot read the robot.
     MissingPackageError
         If MuJoCo is not installed.
     """
-    Path(path).write_text(mjcf_of(result), encoding='utf-8')
+    Path(path).write_text(mjcf_of(robot), encoding='utf-8')
 
 
-def mjcf_of(result: Result) -> str:
+def mjcf_of(robot: Result | Model) -> str:
     """Return the text that `write_mjcf` writes."""
     mujoco = package('mujoco')
-    model = result.model
-    if result.linear.loops is not None:
+    check_type('robot', robot, (Result, Model), 'a Result of identify, or a Model')
+    model = robot if isinstance(robot, Model) else robot.model
+    if isinstance(robot, Result) and robot.linear.loops is not None:
         raise UnknownNameError('robot for MJCF', 'one with closed loops', ['a tree'])
-    if not model.description.urdf:
-        raise IdentificationError('the model was not read from a URDF; valid: a robot with one')
-    text = perturbed_urdf(urdf_of(model, model.description.urdf), None)
+    text = perturbed_urdf(urdf_of(model), None)
     try:
         spec = mujoco.MjSpec.from_string(text)
         spec.compiler.fusestatic = False
@@ -62,6 +64,14 @@ def mjcf_of(result: Result) -> str:
         armature = dict(zip(model.body_joints, model.armature, strict=True))
         for joint in spec.joints:
             joint.armature = float(armature.get(joint.name, 0.0))
+        if model.floating and not any(joint.type == mujoco.mjtJoint.mjJNT_FREE
+                                      for joint in spec.joints):
+            spec.body(model.description.root).add_freejoint()
+        for body in spec.bodies:
+            if body.joints and not body.mass:
+                body.mass, body.inertia = NEGLIGIBLE, [NEGLIGIBLE] * 3
+                body.ipos, body.iquat = np.zeros(3), [1.0, 0.0, 0.0, 0.0]
+                body.explicitinertial = True
         add_skeleton(spec)
         add_mimics(spec, model)
         for name, limit in zip(model.joint_names, model.effort_limit, strict=True):
@@ -74,7 +84,9 @@ def mjcf_of(result: Result) -> str:
         written = str(spec.to_xml())
     except (ValueError, mujoco.FatalError) as error:
         raise IdentificationError(f'MuJoCo cannot read this robot: {error}') from None
-    head = '\n'.join(f'  {line}' for paragraph in null_space(result)
+    if isinstance(robot, Model):
+        return written
+    head = '\n'.join(f'  {line}' for paragraph in null_space(robot)
                      for line in textwrap.wrap(paragraph.replace('--', '- -'), 100))
     return f'<!--\n{head}\n-->\n{written}'
 

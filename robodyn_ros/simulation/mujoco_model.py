@@ -70,15 +70,17 @@ def compile_robot(text: str, model: Model, *, timestep: float, gravity: Array,
 
 
 def add_mimics(spec: Any, model: Model) -> None:
-    """Add a constraint for each mimic joint."""
+    """Add a constraint for each mimic joint; some versions of MuJoCo read them from the URDF."""
     import mujoco
 
+    present = {equality.name1 for equality in spec.equalities}
     for i, name in enumerate(model.body_joints):
-        if name not in model.joint_names:
+        if name not in model.joint_names and name not in present:
             place = int(np.flatnonzero(model.row[i])[0])
             equality = spec.add_equality()
             equality.type = mujoco.mjtEq.mjEQ_JOINT
-            equality.name1, equality.name2 = name, model.joint_names[place]
+            equality.name1 = name
+            equality.name2 = model.joint_names[place - model.first_joint]
             equality.data[:2] = model.offset[i], model.row[i, place]
 
 

@@ -47,6 +47,8 @@ class Viewer:
 
     def __init__(self, server: Any, model: Model, folders: Iterable[Path] = (), *,
                  beside: Model | None = None, motion: Excitation | None = None):
+        model = model.with_fixed_base()  # drawn where its base is at the origin
+        beside = None if beside is None else beside.with_fixed_base()
         self.model, self.motion = model, motion
         self.dynamics = Dynamics(model)
         self.other = None if beside is None else Dynamics(beside)

@@ -1,0 +1,227 @@
+"""Reads MJCF, the format of MuJoCo, into a `RobotDescription`.
+
+MuJoCo's own compiler reads the file, so that defaults, included files, inertias from geometry,
+units and frames are what MuJoCo makes of them. What it compiled is then taken body by body.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from robodyn_ros.description.robot import Finding, Joint, Link, Mimic, Motor, RobotDescription
+from robodyn_ros.description.tree import check_mimics
+from robodyn_ros.errors import DescriptionError
+from robodyn_ros.packages import package
+from robodyn_ros.spatial import Array, Inertial, axis_rotation
+
+WORLD = 'world'
+FREE, BALL, SLIDE, HINGE = range(4)  # mjtJoint
+CONNECT, WELD, JOINT_EQUALITY = range(3)  # mjtEq
+
+
+def read_mjcf(source: str | bytes | Path) -> RobotDescription:
+    """Read a robot from an MJCF file, or from its text.
+
+    Parameters
+    ----------
+    source : str, bytes or Path
+        A path, from which files are found that the model includes, or the text (bytes).
+
+    Raises
+    ------
+    DescriptionError
+        MuJoCo cannot compile the model, or it is not one robot of hinges and slides.
+    MissingPackageError
+        MuJoCo is not installed.
+    """
+    mujoco = package('mujoco')
+    try:
+        if isinstance(source, bytes):
+            compiled = mujoco.MjModel.from_xml_string(source.decode('utf-8-sig'))
+        else:
+            compiled = mujoco.MjModel.from_xml_path(str(Path(source).expanduser()))
+    except (ValueError, mujoco.FatalError) as error:
+        raise DescriptionError(f'MuJoCo cannot compile it: {str(error)[:300]}', element='MJCF',
+                               valid='a file that MuJoCo loads, beside its meshes') from None
+    return _Reader(compiled, lambda kind, i: mujoco.mj_id2name(
+        compiled, getattr(mujoco.mjtObj, f'mjOBJ_{kind}'), i)).description()
+
+
+class _Reader:
+    """Turns a compiled model into links and joints."""
+
+    def __init__(self, compiled: Any, name_of: Callable[[str, int], str | None]):
+        self.model, self._name_of = compiled, name_of
+        self.links: list[Link] = []
+        self.joints: list[Joint] = []
+        self.findings: list[Finding] = []
+        self.motors: dict[str, Motor] = {}
+        self._gears, self._efforts = self._actuators()
+
+    def name(self, kind: str, i: int) -> str:
+        """Return the name of an object, or one made of its kind and number."""
+        return self._name_of(kind, i) or f'{kind.lower()}_{i}'
+
+    def description(self) -> RobotDescription:
+        """Return the robot."""
+        m = self.model
+        root, members, floating = self._robot()
+        self.links.append(Link(WORLD if root == 0 else self.name('BODY', root), self._inertial(
+            root)))
+        for body in members:
+            if body != root:
+                self._add_body(body)
+        mimics = self._mimics()
+        joints = check_mimics(tuple(
+            replace(joint, mimic=mimics[joint.name]) if joint.name in mimics else joint
+            for joint in self.joints), self.findings)
+        self._report_ignored()
+        return RobotDescription(
+            _model_name(m), tuple(self.links), joints,
+            motors=self.motors, findings=tuple(self.findings), floating=floating,
+            gravity=tuple(map(float, m.opt.gravity)))
+
+    def _robot(self) -> tuple[int, list[int], bool]:
+        """Return the root body, the bodies of the robot, and whether the root floats."""
+        m = self.model
+        moving = sorted({int(m.body_rootid[m.jnt_bodyid[j]]) for j in range(m.njnt)})
+        free = [int(m.jnt_bodyid[j]) for j in range(m.njnt) if m.jnt_type[j] == FREE]
+        if not free:
+            return 0, list(range(m.nbody)), False
+        if len(moving) > 1:
+            raise DescriptionError(
+                f'it has {len(moving)} bodies that move independently of each other: '
+                + ', '.join(self.name('BODY', body) for body in moving[:10]), element='MJCF',
+                valid='one robot, without movable objects around it')
+        root = free[0]
+        still = [self.name('BODY', b) for b in range(1, m.nbody) if m.body_rootid[b] != root]
+        if still:
+            self.findings.append(Finding(self.name('BODY', root), 'environment', ', '.join(
+                still[:20]), 'MJCF', False, 'these bodies do not move'))
+        return root, [b for b in range(m.nbody) if m.body_rootid[b] == root], True
+
+    def _add_body(self, body: int) -> None:
+        """Add a body as a link, and its joints, each on a massless link but the last."""
+        m, name = self.model, self.name('BODY', body)
+        parent = int(m.body_parentid[body])
+        above = WORLD if parent == 0 else self.name('BODY', parent)
+        place, turn = np.array(m.body_pos[body]), _rotation(m.body_quat[body])
+        first, count = int(m.body_jntadr[body]), int(m.body_jntnum[body])
+        anchor = np.zeros(3)  # of the last joint, where the frame of its link is
+        for j in range(first, first + count):
+            joint, anchor_now = self.name('JOINT', j), np.array(m.jnt_pos[j])
+            simple = count == 1 and not anchor_now.any()
+            child = name if simple else f'{joint} frame'
+            self.joints.append(self._joint(
+                j, joint, above, child, place + turn @ (anchor_now - anchor), turn))
+            if not simple:
+                self.links.append(Link(child))
+            above, place, turn, anchor = child, np.zeros(3), np.eye(3), anchor_now
+        self.links.append(Link(name, self._inertial(body)))
+        if above != name:
+            self.joints.append(Joint(f'{name} mount', 'fixed', above, name, place - anchor, turn,
+                                     np.array([1.0, 0.0, 0.0])))
+
+    def _joint(self, j: int, name: str, parent: str, child: str, place: Array,
+               turn: Array) -> Joint:
+        m, kind, dof = self.model, int(self.model.jnt_type[j]), int(self.model.jnt_dofadr[j])
+        if kind not in (SLIDE, HINGE):
+            raise DescriptionError(f'is a {"free" if kind == FREE else "ball"} joint',
+                                   element=f'joint {name!r}', valid='hinge or slide; a free joint '
+                                   'of the one body on which the robot is based')
+        axis, home = np.array(m.jnt_axis[j]), float(m.qpos0[m.jnt_qposadr[j]])
+        if kind == SLIDE:
+            place = place - turn @ axis * home
+        elif home:
+            turn = turn @ axis_rotation(axis, -home)
+        low, high = map(float, m.jnt_range[j]) if m.jnt_limited[j] else (-np.inf, np.inf)
+        if m.dof_armature[dof] or self._gears[j] != 1.0:
+            self.motors[name] = Motor(gear_ratio=self._gears[j],
+                                      armature=float(m.dof_armature[dof]))
+        if m.jnt_stiffness[j]:
+            self.findings.append(Finding(name, 'stiffness', float(m.jnt_stiffness[j]), 'MJCF',
+                                         False, 'springs at joints are not part of the dynamics'))
+        turning = 'revolute' if m.jnt_limited[j] else 'continuous'
+        return Joint(name, 'prismatic' if kind == SLIDE else turning, parent, child, place,
+                     turn, axis, low, high, effort=self._efforts[j],
+                     damping=float(np.ravel(m.dof_damping[dof])[0]),
+                     friction=float(m.dof_frictionloss[dof]))
+
+    def _inertial(self, body: int) -> Inertial | None:
+        m = self.model
+        if body == 0 or not m.body_mass[body]:
+            return None
+        turn = _rotation(m.body_iquat[body])
+        return Inertial(float(m.body_mass[body]), np.array(m.body_ipos[body]),
+                        turn @ np.diag(m.body_inertia[body]) @ turn.T)
+
+    def _actuators(self) -> tuple[list[float], list[float]]:
+        """Return gear and effort limit of each joint."""
+        m = self.model
+        gears, efforts = [1.0] * m.njnt, [np.inf] * m.njnt
+        for a in range(m.nu):
+            j = int(m.actuator_trnid[a, 0])
+            if m.actuator_trntype[a] not in (0, 1) or m.jnt_type[j] not in (SLIDE, HINGE):
+                continue  # mjTRN_JOINT, mjTRN_JOINTINPARENT
+            gears[j] = float(m.actuator_gear[a, 0]) or 1.0
+            force = np.inf
+            if m.actuator_forcelimited[a]:
+                force = float(np.abs(m.actuator_forcerange[a]).max())
+            elif m.actuator_ctrllimited[a] and m.actuator_biastype[a] == 0:  # a motor
+                force = float(np.abs(m.actuator_ctrlrange[a]).max() * m.actuator_gainprm[a, 0])
+            efforts[j] = min(efforts[j], force * abs(gears[j]))
+        for j in range(m.njnt):
+            if m.jnt_actfrclimited[j]:
+                efforts[j] = min(efforts[j], float(np.abs(m.jnt_actfrcrange[j]).max()))
+        return gears, [effort if effort > 0 else np.inf for effort in efforts]
+
+    def _mimics(self) -> dict[str, Mimic]:
+        """Return the joints that an equality makes proportional to another."""
+        m, mimics = self.model, {}
+        for e in range(m.neq):
+            if m.eq_type[e] != JOINT_EQUALITY or not m.eq_active0[e]:
+                continue
+            one, other = int(m.eq_obj1id[e]), int(m.eq_obj2id[e])
+            data, name = m.eq_data[e], self.name('JOINT', one)
+            if other < 0 or np.any(data[2:5]):
+                self.findings.append(Finding(name, 'equality', self.name('EQUALITY', e), 'MJCF',
+                                             False, 'only linear relations of two joints are '
+                                             'kept; this joint moves on its own'))
+                continue
+            home = [float(m.qpos0[m.jnt_qposadr[j]]) for j in (one, other)]
+            mimics[name] = Mimic(self.name('JOINT', other), float(data[1]),
+                                 home[0] + float(data[0]) - float(data[1]) * home[1])
+        return mimics
+
+    def _report_ignored(self) -> None:
+        m = self.model
+        loops = [self.name('EQUALITY', e) for e in range(m.neq)
+                 if m.eq_type[e] in (CONNECT, WELD)]
+        if loops:
+            self.findings.append(Finding(WORLD, 'equality', ', '.join(loops[:20]), 'MJCF', False,
+                                         'loops are left open; ClosedLoopDynamics closes those '
+                                         'that its file names'))
+        if m.ntendon:
+            self.findings.append(Finding(WORLD, 'tendons', int(m.ntendon), 'MJCF', False,
+                                         'tendons are not part of the dynamics'))
+        held = [self.name('BODY', b) for b in range(m.nbody) if m.body_gravcomp[b]]
+        if held:
+            self.findings.append(Finding(WORLD, 'gravcomp', ', '.join(held[:20]), 'MJCF', False,
+                                         'gravity acts on all bodies'))
+
+
+def _rotation(quaternion: Any) -> Array:
+    """Return the rotation matrix of a quaternion w x y z."""
+    w, v = float(quaternion[0]), np.array(quaternion[1:], np.float64)
+    cross = np.array([[0.0, -v[2], v[1]], [v[2], 0.0, -v[0]], [-v[1], v[0], 0.0]])
+    return np.asarray((w * w - v @ v) * np.eye(3) + 2.0 * np.outer(v, v) + 2.0 * w * cross)
+
+
+def _model_name(compiled: Any) -> str:
+    """Return the name of the model, which begins the table of all names."""
+    return bytes(compiled.names).split(b'\0', 1)[0].decode('utf-8', 'replace') or 'robot'

@@ -1,0 +1,166 @@
+"""Robots from MJCF, against MuJoCo itself; robots written as MJCF and URDF."""
+
+import numpy as np
+import pytest
+
+mujoco = pytest.importorskip('mujoco')
+from robots import joint, link, random_robot, robot  # noqa: E402
+
+import robodyn_ros as rd  # noqa: E402
+
+# defaults, degrees, a body with two joints beside its origin, a reference position, inertia from
+# geometry and a joint that follows another
+ARM = """<mujoco model="arm"><compiler angle="degree"/><option gravity="0.1 0 -9.7"/>
+<default><joint armature="0.02" damping="0.3"/>
+  <default class="strong"><joint armature="0.2" frictionloss="0.7"/></default></default>
+<worldbody><body name="stand" pos="0 0 0.2" euler="10 0 0">
+  <body name="upper" pos="0.1 0 0.3" euler="20 30 40">
+    <joint name="pan" class="strong" axis="0 0 1" pos="0.02 0.01 0" range="-90 90"/>
+    <joint name="tilt" axis="0.6 0.8 0" pos="0 0.03 0.05"/>
+    <geom type="capsule" fromto="0 0 0 0.3 0 0" size="0.04"/>
+    <body name="lower" pos="0.3 0 0" euler="0 90 0">
+      <joint name="slider" type="slide" axis="1 0 0" ref="0.2" range="0 0.4" damping="5"/>
+      <geom type="box" size="0.1 0.05 0.02" pos="0.1 0 0"/>
+      <body pos="0.2 0 0"><joint name="finger" axis="0 1 0" ref="15"/>
+        <inertial pos="0.05 0 0.01" mass="0.3" fullinertia="0.002 0.003 0.004 1e-4 0 2e-4"/>
+      </body></body></body></body></worldbody>
+<equality><joint joint1="finger" joint2="pan" polycoef="0.1 -0.5 0 0 0"/></equality>
+<actuator><motor joint="pan" gear="50" ctrlrange="-2 2"/>
+  <position joint="tilt" kp="30" forcerange="-12 12"/></actuator></mujoco>"""
+
+DOG = """<mujoco><worldbody><geom name="floor" type="plane" size="1 1 1"/>
+<body name="rock" pos="1 0 0"><geom type="sphere" size="0.2"/></body>
+<body name="trunk" pos="0 0 0.4"><freejoint name="root"/>
+  <inertial pos="0.02 0.01 0.03" mass="5" fullinertia="0.05 0.1 0.12 0.01 0.005 -0.01"/>
+  <body name="thigh" pos="0.2 0.1 0"><joint name="hip" axis="1 0 0" armature="0.01"/>
+    <inertial pos="0 0.03 -0.1" mass="0.8" diaginertia="0.004 0.004 0.001"/>
+    <body name="shank" pos="0 0.05 -0.2"><joint name="knee" axis="0 1 0" armature="0.02"/>
+      <inertial pos="0 0 -0.1" mass="0.3" diaginertia="0.002 0.002 0.0005"/></body></body>
+</body></worldbody></mujoco>"""
+
+
+def engine_of(text):
+    """The same robot in MuJoCo, without damping, dry friction, limits and equalities."""
+    engine = mujoco.MjModel.from_xml_string(text)
+    engine.dof_damping[:], engine.dof_frictionloss[:] = 0.0, 0.0
+    engine.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_CONSTRAINT)
+    return engine, mujoco.MjData(engine)
+
+
+def inverse(engine, data, q, v, a):
+    data.qpos[:], data.qvel[:], data.qacc[:] = q, v, a
+    mujoco.mj_inverse(engine, data)
+    return data.qfrc_inverse.copy()
+
+
+def close(value, expected, relative=1e-9):
+    value, expected = np.asarray(value), np.asarray(expected)
+    assert value.shape == expected.shape
+    assert np.abs(value - expected).max() <= relative * max(np.abs(expected).max(), 1e-9)
+
+
+def test_an_arm_agrees_with_mujoco(rng):
+    model = rd.load_model(ARM)
+    assert model.joint_names == ('pan', 'tilt', 'slider') and not model.floating
+    assert model.gravity.tolist() == [0.1, 0, -9.7]
+    engine, data = engine_of(ARM)
+    follow = np.vstack([np.eye(3), [-0.5, 0, 0]])
+    # position of the finger: reference + 0.1 - 0.5 pan
+    shift = np.array([0, 0, 0, np.deg2rad(15) + 0.1])
+    dynamics = rd.Dynamics(model.without_friction())
+    for _ in range(3):
+        q, qd, qdd = rng.normal(size=(3, 3))
+        expected = follow.T @ inverse(engine, data, follow @ q + shift, follow @ qd, follow @ qdd)
+        close(dynamics.inverse_dynamics(q, qd, qdd), expected)
+        close(dynamics.pose(q, 'lower')[:3, 3], data.body('lower').xpos)
+        close(dynamics.pose(q, 'lower')[:3, :3].ravel(), data.body('lower').xmat)
+
+
+def test_drives_and_limits_of_mjcf():
+    model = rd.load_model(ARM)
+    at = {name: i for i, name in enumerate(model.body_joints)}
+    assert model.armature[[at['pan'], at['tilt'], at['slider']]].tolist() == [0.2, 0.02, 0.02]
+    assert model.link_friction[at['pan'], :2].tolist() == [0.3, 0.7]
+    assert model.link_friction[at['slider'], 0] == 5
+    assert model.gear_ratio[at['pan']] == 50
+    close(model.effort_limit[:2], [100.0, 12.0])
+    assert np.isinf(model.effort_limit[2]) and np.isinf(model.upper[1])
+    close(model.upper[[0, 2]], [np.pi / 2, 0.4])
+
+
+def test_a_floating_robot_agrees_with_mujoco(rng):
+    """Convert states as the page on conventions says."""
+    model = rd.load_model(DOG)
+    assert model.floating and model.joint_names == ('hip', 'knee')
+    assert 'rock' in next(f for f in model.findings if f.quantity == 'environment').value
+    dynamics, (engine, data) = rd.Dynamics(model), engine_of(DOG)
+    for _ in range(3):
+        quaternion = rng.normal(size=4)
+        q = np.array([*rng.normal(size=3), *quaternion / np.linalg.norm(quaternion),
+                      *rng.normal(size=2)])
+        qd, qdd = rng.normal(size=(2, model.n))
+        turn = dynamics.pose(q, 'trunk')[:3, :3]
+        qpos = [*q[:3], q[6], *q[3:6], *q[7:]]
+        qvel = [*(turn @ qd[:3]), *qd[3:]]
+        qacc = [*(turn @ (qdd[:3] + np.cross(qd[3:6], qd[:3]))), *qdd[3:]]
+        force = inverse(engine, data, qpos, qvel, qacc)
+        tau = np.array([*(turn.T @ force[:3]), *force[3:]])
+        close(dynamics.inverse_dynamics(q, qd, qdd), tau)
+        close(dynamics.pose(q, 'shank')[:3, 3], data.body('shank').xpos)
+
+
+@pytest.mark.parametrize('text', [ARM, DOG])
+def test_a_robot_survives_being_written(text, tmp_path, rng):
+    """MJCF to a model to URDF and MJCF, and back."""
+    model = rd.load_model(text)
+    rd.write_urdf(model, tmp_path / 'robot.urdf')
+    rd.write_mjcf(model, tmp_path / 'robot.xml')
+    q, qd, qdd = (rng.normal(size=size) for size in (model.nq, model.n, model.n))
+    expected = rd.Dynamics(model).inverse_dynamics(q, qd, qdd)
+    for file, accuracy in (('robot.urdf', 1e-9), ('robot.xml', 1e-4)):  # six digits in MJCF
+        again = rd.load_model(tmp_path / file, gravity=model.gravity)
+        assert again.joint_names == model.joint_names and again.floating == model.floating
+        close(rd.Dynamics(again).inverse_dynamics(q, qd, qdd), expected, accuracy)
+        np.testing.assert_array_equal(again.effort_limit, model.effort_limit)
+
+
+def test_any_urdf_becomes_mjcf(tmp_path, rng):
+    text = random_robot(3, 6)
+    for base in ('fixed', 'floating'):
+        model = rd.load_model(text, base=base)
+        rd.write_mjcf(model, tmp_path / 'robot.xml')
+        again = rd.load_model(tmp_path / 'robot.xml')
+        q, qd, qdd = (rng.normal(size=size) for size in (model.nq, model.n, model.n))
+        close(rd.Dynamics(again).inverse_dynamics(q, qd, qdd),
+              rd.Dynamics(model).inverse_dynamics(q, qd, qdd), 1e-4)
+
+
+def test_what_cannot_be_read_says_why(tmp_path):
+    ball = DOG.replace('name="knee" axis="0 1 0"', 'name="knee" type="ball"')
+    two = DOG.replace('<geom type="sphere"', '<freejoint name="loose"/><geom type="sphere"')
+    for text, why in ((ball, "'knee': is a ball joint"), (two, 'rock, trunk.*one robot'),
+                      ('<mujoco><worldbody><body/></worldbody>', 'not well-formed'),
+                      ('<mujoco><worldbody><cube/></worldbody></mujoco>', 'MuJoCo cannot compile'),
+                      ('<sdf version="1.9"/>', 'is SDF.*sdformat_urdf')):
+        with pytest.raises(rd.DescriptionError, match=why):
+            rd.load_model(text)
+    (tmp_path / 'scene.xml').write_text('<mujoco><include file="dog.xml"/></mujoco>')
+    (tmp_path / 'dog.xml').write_text(DOG)
+    assert rd.load_model(tmp_path / 'scene.xml').n == 8
+
+
+def test_robots_without_a_urdf_are_written(tmp_path, rng):
+    """A Denavit-Hartenberg table, and a planar joint, become URDFs."""
+    body = rd.Inertial(2.0, np.array([-0.2, 0, 0.01]), 0.02 * np.eye(3))
+    arm = rd.model_from_dh([[0.5, 0.3, 0.1, 0.0], [0.4, 0, 0, 0.2]], [body, body])
+    inertia = (0.2, 0, 0, 0.3, 0, 0.4)
+    cart = rd.load_model(robot(link('world'), link('cart', 5.0, (0.1, 0, 0), inertia),
+                               link('arm', 1.0, (0.3, 0, 0), inertia),
+                               joint('plane', 'planar', 'world', 'cart'),
+                               joint('j', 'revolute', 'cart', 'arm', axis=(0, 1, 0))))
+    for model in (arm, cart):
+        rd.write_urdf(model, tmp_path / 'robot.urdf')
+        again = rd.load_model(tmp_path / 'robot.urdf')
+        q, qd, qdd = rng.normal(size=(3, model.n))
+        close(rd.Dynamics(again).inverse_dynamics(q, qd, qdd),
+              rd.Dynamics(model).inverse_dynamics(q, qd, qdd))

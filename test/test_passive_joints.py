@@ -1,0 +1,145 @@
+"""Closed loops with joints that no motor drives, against Pinocchio's terms under constraints."""
+
+from pathlib import Path
+
+import numpy as np
+import pinocchio as pin
+import pytest
+from robots import joint, link, robot
+
+import robodyn_ros as rd
+
+FOLDER = Path(__file__).parent / 'data/example-parallel-robots'
+# motors, links whose frames coincide
+MECHANISMS = {
+    'robot_delta': (('mot1_rod1', 'mot1_rod2'), (
+        ('sphere_6', 'sphere_3'), ('sphere_2', 'sphere_4'), ('sphere_5', 'sphere'))),
+    'cassie_like': (('motor_hip1', 'motor_hip2', 'motor_tigh', 'motor_knee', 'motor_ankle'), (
+        ('closedloop1_B', 'closedloop1_A'), ('closedloop2_A', 'closedloop2_B')))}
+
+
+def loops_of(name):
+    motors, pairs = MECHANISMS[name]
+    return {'driven': list(motors),
+            'cuts': [{'links': list(pair), 'frames': True} for pair in pairs]}
+
+
+@pytest.fixture(scope='module', params=MECHANISMS)
+def mechanism(request):
+    text = (FOLDER / f'{request.param}.urdf').read_text()
+    model = rd.load_model(text).without_friction()
+    return rd.ClosedLoopDynamics(model, loops_of(request.param)), text, request.param
+
+
+def constrained(dynamics, text, name, q, qd, tau):
+    """Accelerations of all joints: those of the tree, projected onto what the cuts allow.
+
+    Gauss' principle with mass matrix, bias and contact Jacobians of Pinocchio. Redundant
+    constraints have no effect on it.
+    """
+    model = pin.buildModelFromXML(text)
+    model.gravity.linear = np.array(dynamics.model.gravity)
+    data, pose = model.createData(), pin.neutral(model)
+    joints = [model.joints[model.getJointId(one)] for one in dynamics.model.joint_names]
+    for one, angle in zip(joints, q, strict=True):
+        pose[one.idx_q:one.idx_q + one.nq] = (np.cos(angle), np.sin(angle)) if one.nq == 2 \
+            else angle
+    order = [one.idx_v for one in joints]
+    speed, torque = np.zeros((2, model.nv))
+    speed[order], torque[order] = qd, tau
+    upper = np.triu(pin.crba(model, data, pose))
+    mass = upper + np.triu(upper, 1).T
+    force = torque - pin.rnea(model, data, pose, speed, 0 * speed)
+    pin.computeJointJacobians(model, data, pose)
+    pin.forwardKinematics(model, data, pose, speed, 0 * speed)
+    pin.updateFramePlacements(model, data)
+    world, jacobians, drifts = pin.LOCAL_WORLD_ALIGNED, [], []
+    for pair in MECHANISMS[name][1]:
+        one, other = (model.getFrameId(link, pin.FrameType.BODY) for link in pair)
+        jacobians.append(pin.getFrameJacobian(model, data, one, world)
+                         - pin.getFrameJacobian(model, data, other, world))
+        drifts.append((pin.getFrameClassicalAcceleration(model, data, one, world)
+                       - pin.getFrameClassicalAcceleration(model, data, other, world)).vector)
+    jacobian = np.vstack(jacobians)
+    assert np.abs(jacobian @ speed).max() < 1e-9  # the velocities keep the loops closed
+    _, values, rows = np.linalg.svd(jacobian)
+    free = rows[int((values > 1e-8 * values[0]).sum()):].T
+    fixed = -np.linalg.pinv(jacobian, rcond=1e-8) @ np.concatenate(drifts)
+    qdd = fixed + free @ np.linalg.solve(free.T @ mass @ free, free.T @ (force - mass @ fixed))
+    return qdd[order]
+
+
+def test_passive_joints_complete_the_freedom(mechanism):
+    dynamics, _, name = mechanism
+    motors = MECHANISMS[name][0]
+    assert set(dynamics.driven_names) == set(motors)
+    assert dynamics.n == {'robot_delta': 5, 'cassie_like': 7}[name]
+    assert len(dynamics.passive_names) == dynamics.n - len(motors)
+    assert set(dynamics.joint_names) == {*dynamics.driven_names, *dynamics.passive_names}
+
+
+def test_forward_dynamics_agree_with_pinocchio(mechanism, rng):
+    dynamics, text, name = mechanism
+    free = [dynamics.model.joint_names.index(one) for one in dynamics.joint_names]
+    q, (qd, tau) = dynamics.home[free], rng.normal(size=(2, dynamics.n))
+    torque = np.zeros(dynamics.model.n)
+    torque[free] = tau
+    motion = dynamics.motion(q, qd, near=dynamics.home)
+    expected = constrained(dynamics, text, name, motion.q, motion.qd, torque)
+    found = dynamics.forward_dynamics(q, qd, tau, near=dynamics.home)
+    assert np.abs(motion.qdd(found) - expected).max() < 1e-9 * np.abs(expected).max()
+
+
+def test_motors_alone_move_passive_joints_as_the_dynamics_demand(mechanism, rng):
+    dynamics, _, _ = mechanism
+    free = [dynamics.model.joint_names.index(one) for one in dynamics.joint_names]
+    q, qd = dynamics.home[free], rng.normal(size=dynamics.n)
+    driven = [dynamics.joint_names.index(one) for one in dynamics.driven_names]
+    wanted = rng.normal(size=len(driven))
+    torques, qdd = dynamics.driven_torques(q, qd, wanted, near=dynamics.home)
+    np.testing.assert_allclose(qdd[driven], wanted)
+    every = np.zeros(dynamics.n)
+    every[driven] = torques
+    back = dynamics.forward_dynamics(q, qd, every, near=dynamics.home)
+    np.testing.assert_allclose(back, qdd, atol=1e-6 * np.abs(qdd).max())
+
+
+def test_chosen_joints_survive_a_copy(mechanism):
+    dynamics, _, _ = mechanism
+    kind, arguments = dynamics.__reduce__()
+    again = kind(*arguments)
+    assert again.joint_names == dynamics.joint_names
+    assert again.passive_names == dynamics.passive_names
+
+
+FOUR_BAR = robot(
+    link('base', 1.0), *(link(name, 1.0, (0.1, 0, 0), (0.01, 0, 0, 0.01, 0, 0.01))
+                         for name in ('crank', 'rod', 'rocker')),
+    joint('a', 'continuous', 'base', 'crank'),
+    joint('b', 'continuous', 'crank', 'rod', (0.3, 0, 0)),
+    joint('c', 'continuous', 'base', 'rocker', (0.5, 0, 0)))
+CUT = {'links': ['rod', 'rocker'], 'points': [[0.5, 0, 0], [0.4, 0, 0]]}
+
+
+@pytest.mark.parametrize(('loops', 'why'), [
+    ({'independent': ['a', 'b', 'c'], 'cuts': [CUT]}, 'fewer than 3'),
+    ({'independent': ['a', 'b'], 'cuts': [CUT], 'start': {'a': 1.0, 'b': -0.6, 'c': 1.9}},
+     'independent joints is 2; valid: 1'),
+    ({'driven': ['a', 'c'], 'cuts': [CUT], 'start': {'a': 1.0, 'b': -0.6, 'c': 1.9}},
+     'a, c.*1 degrees of freedom'),
+    ({'independent': ['a'], 'driven': ['b'], 'cuts': [CUT]}, "unknown driven joint.*'b'"),
+    ({'cuts': [CUT]}, "'driven'"),
+    # stretched out, and the cut far away: no closed pose
+    ({'driven': ['a'], 'cuts': [CUT | {'points': [[5.0, 0, 0], [0.4, 0, 0]]}]}, 'leaves'),
+])
+def test_wrong_definitions_are_named(loops, why):
+    with pytest.raises(rd.RobodynError, match=why):
+        rd.ClosedLoopDynamics(rd.load_model(FOUR_BAR), loops)
+
+
+def test_a_singular_start_is_named_singular():
+    """Rod and rocker in one line: the rod's angle is undetermined to first order."""
+    loops = {'independent': ['a'], 'cuts': [CUT]}
+    with pytest.raises(rd.RobodynError, match='singular|independent joints'):
+        rd.ClosedLoopDynamics(rd.load_model(FOUR_BAR), loops | {
+            'cuts': [CUT | {'points': [[0.6, 0, 0], [0.4, 0, 0]]}]})
