@@ -6,7 +6,6 @@ import io
 import os
 import time
 from contextlib import ExitStack
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,6 @@ from rclpy.parameter import Parameter
 from rclpy.serialization import deserialize_message
 from rich.console import Console, Group
 from rich.live import Live
-from rich.table import Table
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 from std_srvs.srv import Trigger
@@ -29,10 +27,22 @@ from trajectory_msgs.msg import JointTrajectory
 
 from robodyn_interfaces.msg import DynamicsTerms
 from robodyn_ros.dynamics import Dynamics
+from robodyn_ros.errors import ExperimentError
 from robodyn_ros.excitation import Excitation, sample_motion
 from robodyn_ros.experiment.recorder import Recorder
 from robodyn_ros.model import Model
 from robodyn_ros.nodes.base import LATCHED
+from robodyn_ros.nodes.demo_display import (
+    HEARD,
+    LAWS,
+    TOLERANCE,
+    WIDE,
+    Heard,
+    Track,
+    overall,
+    summary,
+    table,
+)
 from robodyn_ros.nodes.fast_path import DEPTH, FastSubscriptions
 from robodyn_ros.nodes.processes import NodeProcess
 from robodyn_ros.nodes.stamps import nanoseconds, set_nanoseconds
@@ -41,50 +51,18 @@ from robodyn_ros.nodes.trajectories import joint_trajectory
 RATE = 500.0  # Hz, rate of the simulator and of the control loop
 PATIENT = 600.0  # s, timeouts of the controller; in lock-step, the arm waits on a busy machine
 ATTEMPTS = 3  # attempts to put the arm at the start
-LAWS = {'pd': 'PD', 'pd_gravity': 'PD + gravity', 'feedforward_pd': 'PD + whole model'}
-WIDE = 110  # columns of a terminal that shows every term
-TOLERANCE = 1e-9  # of the published terms, relative to the largest value of each term
 TERMS = ('gravity', 'coriolis', 'friction', 'mass_matrix')
-HEARD = {'/joint_states': JointState, '/simulator/torque': JointState,
-         '/dynamics/terms': DynamicsTerms}
 RECORDED = {'/joint_states': 'sensor_msgs/msg/JointState',
             '/simulator/torque': 'sensor_msgs/msg/JointState'}
-
-
-@dataclass(eq=False)
-class Track:
-    """The motion under one law: time from its start (s), measured and wanted positions, torque."""
-
-    law: str
-    t: Any
-    q: Any
-    wanted: Any
-    torque: Any
-
-    @property
-    def error(self) -> Any:
-        """Root mean square of each joint, rad or m."""
-        return np.sqrt(np.mean(np.square(self.q - self.wanted), axis=0))
-
-
-@dataclass(eq=False)
-class Heard:
-    """Received messages, serialised."""
-
-    messages: dict[str, list[bytes]] = field(default_factory=lambda: {t: [] for t in HEARD})
-
-    def latest(self, topic: str) -> Any:
-        """The last message of a topic, or None."""
-        raw = self.messages[topic]
-        return deserialize_message(raw[-1], HEARD[topic]) if raw else None
 
 
 class Audience(Node):
     """Receives all topics, selects the laws, and sends the motion."""
 
-    def __init__(self, text: str, recorder: Recorder | None):
+    def __init__(self, text: str, joint: str, recorder: Recorder | None):
         super().__init__('demo')
         self.heard = Heard()
+        self._joint, self._stranger = joint.encode(), False  # a joint of the robot
         self.models: dict[str, int] = {}
         self._recorder = recorder
         self._description = self.create_publisher(String, 'robot_description', LATCHED)
@@ -100,6 +78,9 @@ class Audience(Node):
         self._reset = self.create_client(Trigger, 'simulator/reset')
 
     def _on(self, topic: str, raw: bytes) -> None:
+        if topic == '/joint_states' and self._joint not in raw:
+            self._stranger = True
+            return
         self.heard.messages[topic].append(raw)
         if self._recorder is not None and topic in RECORDED:
             self._recorder.write(topic, time.time_ns(), raw)
@@ -110,7 +91,18 @@ class Audience(Node):
             self.models[status.name.lstrip('/')] = int(values.get('model_version', 0))
 
     def ready(self) -> bool:
-        """Whether all nodes have a model."""
+        """Whether all nodes have a model.
+
+        Raises
+        ------
+        ExperimentError
+            Another robot is in the same ROS domain.
+        """
+        if self._stranger or self.count_publishers('/joint_states') > 1:
+            domain = os.environ.get('ROS_DOMAIN_ID', '0')
+            raise ExperimentError(f'another robot publishes /joint_states in the ROS domain '
+                                  f'{domain}; valid: a domain of its own, for example '
+                                  f'ROS_DOMAIN_ID={(int(domain) + 42) % 100} make demo')
         known = all(self.models.get(name) for name in ('simulator', 'dynamics', 'feedforward'))
         return known and self._mode.service_is_ready() and self._reset.service_is_ready()
 
@@ -147,7 +139,7 @@ def run_demo(model: Model, text: str, *, seconds: float, picture: Path | None = 
         nodes = _start(stack, model, motion)
         rclpy.init()
         stack.callback(rclpy.try_shutdown)
-        audience = Audience(text, recorder)
+        audience = Audience(text, model.joint_names[0], recorder)
         stack.callback(audience.close)
         executor = SingleThreadedExecutor()
         executor.add_node(audience)
@@ -165,9 +157,9 @@ def run_demo(model: Model, text: str, *, seconds: float, picture: Path | None = 
                 return _fail(console, nodes)
             tracks.append(track)
             wrong = max(wrong, _terms_error(audience.heard, model))
-        console.print(_summary(model, tracks, wrong))
-        if not (good := wrong <= TOLERANCE and _overall(model, tracks[-1])[0]
-                < _overall(model, tracks[0])[0]):
+        console.print(summary(model, tracks, wrong))
+        if not (good := wrong <= TOLERANCE and overall(model, tracks[-1])[0]
+                < overall(model, tracks[0])[0]):
             _fail(console, nodes)
         if recorder is not None:
             console.print(f'{recorder.count} messages in {record}')
@@ -175,7 +167,7 @@ def run_demo(model: Model, text: str, *, seconds: float, picture: Path | None = 
             from robodyn_ros.report.tracking_plot import save_tracking_plot
 
             titles = ['{}: root mean square {:.3g} rad ({})'.format(
-                LAWS[track.law], *_overall(model, track)) for track in tracks]
+                LAWS[track.law], *overall(model, track)) for track in tracks]
             save_tracking_plot(model.joint_names, [
                 (title, track.t, track.q - track.wanted)
                 for title, track in zip(titles, tracks, strict=True)], plot)
@@ -220,16 +212,17 @@ def _run(law: str, motion: Excitation, audience: Audience, executor: Any,
     end = start + int(motion.duration * 1e9)
     began = time.monotonic()
 
-    def table() -> Group:
-        return _table(LAWS[law], audience.heard, motion, start, time.monotonic() - began, model,
+    def shown() -> Group:
+        return table(LAWS[law], audience.heard, motion, start, time.monotonic() - began, model,
                       console.width)
 
-    with Live(table(), console=console, auto_refresh=False) as live:
+    with Live(shown(), console=console, auto_refresh=False) as live:
         while nanoseconds(audience.heard.latest('/joint_states').header.stamp) < end:
+            audience.ready()
             if not _spin(executor, 0.4, nodes) or time.monotonic() - began > 60 + 20 * (
                     motion.duration):
                 return None
-            live.update(table(), refresh=console.is_terminal)
+            live.update(shown(), refresh=console.is_terminal)
     console.print()
     states = [deserialize_message(raw, JointState)
               for raw in list(audience.heard.messages['/joint_states'])]
@@ -239,30 +232,6 @@ def _run(law: str, motion: Excitation, audience: Audience, executor: Any,
     q, torque = (np.array([getattr(m, name) for m in states])[inside][:, order]
                  for name in ('position', 'effort'))
     return Track(law, t[inside], q, motion.at(t[inside]).q, torque)
-
-
-def _table(title: str, heard: Heard, motion: Excitation, start: int, elapsed: float,
-           model: Model, width: int) -> Group:
-    """Show the latest values on the topics; a narrow terminal leaves out three columns."""
-    state, terms = heard.latest('/joint_states'), heard.latest('/dynamics/terms')
-    wide = width >= WIDE
-    columns = ['joint', *(('wanted',) if wide else ()), 'position', 'error', 'torque', 'gravity',
-               *(('Coriolis', 'diag M') if wide else ())]
-    table = Table(title=f'{model.name}, {title}', expand=True)
-    for column in columns:
-        table.add_column(column, justify='left' if column == 'joint' else 'right', no_wrap=True)
-    if state is not None and terms is not None:
-        wanted = motion.at((nanoseconds(state.header.stamp) - start) * 1e-9).q
-        for i, joint in enumerate(model.joint_names):
-            values = {'wanted': wanted[i], 'position': state.position[i],
-                      'error': state.position[i] - wanted[i], 'torque': state.effort[i],
-                      'gravity': terms.gravity[i], 'Coriolis': terms.coriolis[i],
-                      'diag M': terms.mass_matrix[i * (model.n + 1)]}
-            table.add_row(joint, *(f'{values[column]:+9.4f}' for column in columns[1:]))
-    rates = '  '.join(f'{topic} {len(messages) / max(elapsed, 1e-3):.0f} Hz'
-                       for topic, messages in heard.messages.items())
-    return Group(table, f'{elapsed:4.1f} s  {rates}',
-                 'units: rad, N m, kg m^2; for prismatic joints m, N, kg')
 
 
 def _terms_error(heard: Heard, model: Model) -> float:
@@ -281,31 +250,6 @@ def _terms_error(heard: Heard, model: Model) -> float:
     return worst
 
 
-def _overall(model: Model, track: Track) -> tuple[float, str]:
-    """Return the root mean square over revolute joints (rad) or, if there are none, all (m)."""
-    turns = np.array([not model.prismatic[model.body_joints.index(name)]
-                      for name in model.joint_names])
-    some = turns if turns.any() else ~turns
-    return (float(np.sqrt(np.mean(np.square(track.error[some])))),
-            'revolute joints' if turns.any() and not turns.all() else 'all joints')
-
-
-def _summary(model: Model, tracks: list[Track], wrong: float) -> Group:
-    """Compare the laws joint by joint."""
-    table = Table(title='tracking error, root mean square, equal gains; rad (m)')
-    for column in ('joint', *LAWS.values(), 'ratio to PD'):
-        table.add_column(column, justify='left' if column == 'joint' else 'right')
-    for k, joint in enumerate(model.joint_names):
-        errors = [track.error[k] for track in tracks]
-        table.add_row(joint, *(f'{error:.6f}' for error in errors),
-                      f'1 : {errors[0] / max(errors[-1], 1e-12):.0f}')
-    overall = [_overall(model, track)[0] for track in tracks]
-    table.add_row(_overall(model, tracks[0])[1], *(f'{error:.6f}' for error in overall),
-                  f'[bold green]1 : {overall[0] / max(overall[-1], 1e-12):.0f}', end_section=True)
-    colour = 'green' if wrong <= TOLERANCE else 'red'
-    return Group(table, f'[{colour}]/dynamics/terms agrees with the Python library to {wrong:.1e}')
-
-
 def _save_picture(path: Path, model: Model, tracks: list[Track], heard: Heard,
                   motion: Excitation, wrong: float) -> None:
     """Write one frame of the last motion, and the comparison, as a picture of a terminal."""
@@ -313,9 +257,9 @@ def _save_picture(path: Path, model: Model, tracks: list[Track], heard: Heard,
     first, last = (nanoseconds(deserialize_message(heard.messages['/joint_states'][k],
                                                    JointState).header.stamp) for k in (0, -1))
     start = last - int(motion.duration * 1e9)
-    console.print(_table(LAWS[tracks[-1].law], heard, motion, start, (last - first) * 1e-9, model,
+    console.print(table(LAWS[tracks[-1].law], heard, motion, start, (last - first) * 1e-9, model,
                          console.width))
-    console.print(_summary(model, tracks, wrong))
+    console.print(summary(model, tracks, wrong))
     path.write_text(console.export_svg(title='robodyn demo'), encoding='utf-8')
 
 
