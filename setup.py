@@ -81,7 +81,7 @@ setup(
     zip_safe=True,
     entry_points={'console_scripts': [
         'robodyn = robodyn_ros.commands.main:main',
-        *(f'{"robodyn-" if PIP else ""}{node} = robodyn_ros.nodes.{node}:main'
-          for node in NODES),
+        *(f'robodyn-{node} = robodyn_ros.commands.executables:{node}' if PIP else
+          f'{node} = robodyn_ros.nodes.{node}:main' for node in NODES),
     ]},
 )

@@ -8,19 +8,6 @@ import sys
 from typing import TYPE_CHECKING
 
 from robodyn_ros._version import __version__
-from robodyn_ros.dynamics import (
-    ClosedLoopDynamics,
-    Dynamics,
-    ElasticTorque,
-    Energy,
-    FlexibleDynamics,
-    InertiaBounds,
-    OperationalSpace,
-    RobotDynamics,
-    Terms,
-    dynamics_of,
-    inertia_bounds,
-)
 from robodyn_ros.errors import (
     DescriptionError,
     IdentificationError,
@@ -30,11 +17,22 @@ from robodyn_ros.errors import (
     UnknownNameError,
     ValueRangeError,
 )
-from robodyn_ros.model import Model, build_model, load_model, model_from_dh
 from robodyn_ros.packages import package
-from robodyn_ros.spatial import Inertial
 
-if TYPE_CHECKING:  # imported when first used: solvers take longer to import than dynamics
+if TYPE_CHECKING:  # imported when first used
+    from robodyn_ros.dynamics import (
+        ClosedLoopDynamics,
+        Dynamics,
+        ElasticTorque,
+        Energy,
+        FlexibleDynamics,
+        InertiaBounds,
+        OperationalSpace,
+        RobotDynamics,
+        Terms,
+        dynamics_of,
+        inertia_bounds,
+    )
     from robodyn_ros.excitation import (
         Excitation,
         Limits,
@@ -70,21 +68,27 @@ if TYPE_CHECKING:  # imported when first used: solvers take longer to import tha
         validate,
         write_urdf,
     )
+    from robodyn_ros.model import Model, build_model, load_model, model_from_dh
+    from robodyn_ros.simulation.mjcf import write_mjcf
+    from robodyn_ros.spatial import Inertial
 
+# the module of each name
 _LAZY = {
     **dict.fromkeys((
+        'ClosedLoopDynamics', 'Dynamics', 'ElasticTorque', 'Energy', 'FlexibleDynamics',
+        'InertiaBounds', 'OperationalSpace', 'RobotDynamics', 'Terms', 'dynamics_of',
+        'inertia_bounds'), 'dynamics'),
+    **dict.fromkeys((
         'BaseParameters', 'CrossValidation', 'DriveGains', 'FilterSettings', 'FloatingBaseResult',
-        'Log', 'LogFormat',
-        'Result', 'Rollout', 'Settings', 'Thresholds', 'Validation', 'base_parameters',
-        'cross_validate',
-        'identify',
-        'identify_drive_gains', 'identify_floating_base', 'read_log', 'reduce', 'roll_out',
-        'save_motors', 'save_parameters',
-        'validate', 'write_urdf'),
-        'identification'),
+        'Log', 'LogFormat', 'Result', 'Rollout', 'Settings', 'Thresholds', 'Validation',
+        'base_parameters', 'cross_validate', 'identify', 'identify_drive_gains',
+        'identify_floating_base', 'read_log', 'reduce', 'roll_out', 'save_motors',
+        'save_parameters', 'validate', 'write_urdf'), 'identification'),
     **dict.fromkeys((
         'Excitation', 'Limits', 'Plan', 'optimise_excitation', 'optimize_excitation',
         'validation_plan'), 'excitation'),
+    **dict.fromkeys(('Model', 'build_model', 'load_model', 'model_from_dh'), 'model'),
+    'Inertial': 'spatial',
     'export_c': 'export',
     'write_mjcf': 'simulation.mjcf',
 }
@@ -92,17 +96,14 @@ _LAZY = {
 __all__ = [
     'BaseParameters', 'ClosedLoopDynamics', 'CrossValidation', 'DescriptionError', 'DriveGains',
     'Dynamics', 'ElasticTorque', 'Energy', 'Excitation', 'FilterSettings', 'FlexibleDynamics',
-    'FloatingBaseResult',
-    'IdentificationError', 'InertiaBounds', 'Inertial', 'Limits', 'Log', 'LogError', 'LogFormat',
+    'FloatingBaseResult', 'IdentificationError', 'InertiaBounds', 'Inertial', 'Limits', 'Log', 'LogError', 'LogFormat',
     'Model', 'OperationalSpace', 'Plan', 'Result', 'RobodynError', 'RobotDynamics', 'Rollout',
-    'Settings',
-    'ShapeError', 'Terms', 'Thresholds', 'UnknownNameError', 'Validation', 'ValueRangeError',
-    '__version__', 'base_parameters', 'build_model', 'cross_validate', 'dynamics_of', 'export_c',
-    'identify',
-    'identify_drive_gains', 'identify_floating_base', 'inertia_bounds', 'load_model',
-    'model_from_dh', 'optimise_excitation',
-    'optimize_excitation', 'read_log', 'reduce', 'roll_out', 'save_motors', 'save_parameters',
-    'validate', 'validation_plan', 'write_mjcf', 'write_urdf',
+    'Settings', 'ShapeError', 'Terms', 'Thresholds', 'UnknownNameError', 'Validation',
+    'ValueRangeError', '__version__', 'base_parameters', 'build_model', 'cross_validate',
+    'dynamics_of', 'export_c', 'identify', 'identify_drive_gains', 'identify_floating_base',
+    'inertia_bounds', 'load_model', 'model_from_dh', 'optimise_excitation', 'optimize_excitation', 'read_log', 'reduce',
+    'roll_out', 'save_motors', 'save_parameters', 'validate', 'validation_plan', 'write_mjcf',
+    'write_urdf',
 ]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import reprlib
 from collections.abc import Iterable
+from copy import copy
 from difflib import get_close_matches
 from numbers import Number
 from typing import Any
@@ -77,6 +78,12 @@ class DescriptionError(RobodynError):
            valid: str = '') -> DescriptionError:
         """Return an error that names a place: a file, or a part of one."""
         return cls(problem, element=place, line=line, valid=valid)
+
+    def within(self, file: str) -> DescriptionError:
+        """Return this error with the name of the file in which it was found."""
+        named = copy(self)
+        named.args = (f'{file}: {self}',)
+        return named
 
 
 class UnknownNameError(RobodynError):

@@ -131,6 +131,18 @@ def test_demo_of_another_robot(tmp_path):
     assert_five_times_better(ran)
 
 
+def test_the_demo_refuses_a_domain_with_another_robot(request):
+    pytest.importorskip('rclpy', reason='ROS 2 is not set up')
+    from sensor_msgs.msg import JointState
+
+    world = request.getfixturevalue('world')  # which sets ROS_DOMAIN_ID
+    world.node.create_publisher(JointState, '/joint_states', 10)
+    ran = subprocess.run([sys.executable, '-m', 'robodyn_ros.commands.main', 'demo', '--seconds',
+                          '2'], capture_output=True, text=True, timeout=300)
+    assert ran.returncode == 2 and 'Traceback' not in ran.stderr, ran.stderr
+    assert 'another robot publishes /joint_states in the ROS domain' in ran.stderr
+
+
 def test_bad_arguments_are_answered_in_one_line(tmp_path):
     broken = tmp_path / 'broken.urdf'
     broken.write_text('<robot name="r"><link name="a"/></robot>')
@@ -143,11 +155,14 @@ def test_bad_arguments_are_answered_in_one_line(tmp_path):
 
 
 def test_a_command_imports_only_what_it_needs():
-    """`robodyn --help` answers at once: no plotting library, physics engine or ROS."""
+    """`robodyn --help` answers at once: no plotting library, physics engine or ROS, nor numpy.
+
+    What is imported before `main` is not covered by its answer to Ctrl-C, so it has to be little.
+    """
     code = ("import sys; from robodyn_ros.commands.main import main\n"
             "try: main(['--help'])\n"
             "except SystemExit: pass\n"
-            "print(sorted({'matplotlib', 'plotly', 'rclpy', 'mujoco', 'robodyn_ros.excitation'}"
+            "print(sorted({'numpy', 'matplotlib', 'plotly', 'rclpy', 'mujoco', 'llvmlite'}"
             " & set(sys.modules)))")
     ran = subprocess.run([sys.executable, '-c', code], capture_output=True, text=True, timeout=60)
     assert ran.stdout.splitlines()[-1] == '[]', ran.stderr

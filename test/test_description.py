@@ -121,6 +121,24 @@ def test_errors_carry_the_line():
     assert caught.value.line == 4 and caught.value.element == "link 'a'"
 
 
+@pytest.mark.parametrize('text, problem', [
+    ('<robot', 'not well-formed'), ('<arm/>', 'is not a URDF'),
+    ('<robot name="r"><link name="a"><inertial><mass value="x"/></inertial></link></robot>',
+     'mass')])
+def test_errors_in_a_file_name_the_file(tmp_path, text, problem):
+    path = tmp_path / 'broken_arm.urdf'
+    path.write_text(text)
+    with pytest.raises(rd.DescriptionError, match=f'broken_arm.urdf: .*{problem}') as raised:
+        rd.load_model(path)
+    assert raised.value.line or 'mass' in problem
+    with pytest.raises(rd.DescriptionError) as raised:
+        rd.load_model(text)
+    assert 'broken_arm' not in str(raised.value)
+    with pytest.raises(rd.DescriptionError, match='broken_arm.urdf: .*not well-formed'):
+        path.write_text('<robot')
+        rd.load_model(planar_2r(), srdf=path)
+
+
 def test_files_that_cannot_be_read(tmp_path):
     for source in (tmp_path / 'none.urdf', tmp_path, 'no/such.urdf', 'x' * 5000, 'a\0b'):
         with pytest.raises(rd.DescriptionError, match='cannot be read'):

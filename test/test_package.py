@@ -2,12 +2,14 @@
 
 import ast
 import os
+import re
 import shutil
 import signal
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
 import zipfile
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -72,6 +74,7 @@ except rd.RobodynError as error:
 def test_commands_name_the_package_to_install(command, code, tmp_path):
     done = python_without(EXTRAS, f'''
 import os
+import re
 os.chdir({str(tmp_path)!r})
 from robodyn_ros.commands.main import main
 raise SystemExit(main({command.split()!r}))
@@ -80,6 +83,15 @@ raise SystemExit(main({command.split()!r}))
     assert 'Traceback' not in done.stderr
     if code:
         assert 'pip install' in done.stderr and done.stderr.count('\n') == 1
+
+
+def test_executables_of_nodes_say_that_they_need_ros():
+    done = python_without({'rclpy', 'diagnostic_msgs', 'geometry_msgs', 'action_msgs'}, '''
+from robodyn_ros.commands import executables
+raise SystemExit(executables.dynamics())
+''')
+    assert done.returncode == 2 and done.stderr.count('\n') == 1, done.stderr
+    assert done.stderr.startswith('robodyn-dynamics: nodes need ROS 2 (')
 
 
 def test_every_optional_package_is_in_an_extra():
@@ -244,6 +256,9 @@ def test_a_wheel_has_all_files_and_no_common_names_on_path(tmp_path):
                if ' = ' in line]
     assert 'robodyn' in scripts and 'robodyn-dynamics' in scripts
     assert all(name == 'robodyn' or name.startswith('robodyn-') for name in scripts)
+    for target in re.findall(r' = (\S+)$', text['entry_points.txt'], re.MULTILINE):
+        module, _, function = target.partition(':')
+        assert callable(getattr(import_module(module), function)), target
     for extra in constant('EXTRAS'):
         assert f'Provides-Extra: {extra}' in text['METADATA']
     assert 'Description-Content-Type: text/markdown' in text['METADATA']

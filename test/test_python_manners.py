@@ -1,5 +1,6 @@
 """The library in Python: misspelt keywords, arguments of wrong types, completion, types."""
 
+import ast
 import subprocess
 import sys
 from dataclasses import fields
@@ -89,6 +90,14 @@ def test_completion_offers_only_the_public_names():
     with pytest.raises(AttributeError) as raised:
         rd.identfy  # noqa: B018
     assert raised.value.name == 'identfy' and raised.value.obj is rd  # for Python's "did you mean"
+
+
+def test_every_lazily_imported_name_is_declared_for_type_checkers():
+    tree = ast.parse((ROOT / 'robodyn_ros/__init__.py').read_text())
+    block = next(node for node in tree.body if isinstance(node, ast.If))
+    declared = {name.name: node.module.partition('.')[2] for node in block.body
+                for name in node.names}
+    assert declared == rd._LAZY
 
 
 @pytest.mark.slow

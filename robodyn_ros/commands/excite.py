@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 import textwrap
 from pathlib import Path
 
@@ -103,6 +104,8 @@ def run(options: argparse.Namespace) -> int:
         with whole_file(options.picture) as path:
             save_excitation_plot(model, found, limits, path)
     if options.validation is not None:
+        print('searching the motion for the validation; Ctrl-C ends this search with its best',
+              file=sys.stderr)
         second = _search(model, limits, validation_plan(found, plan))
         write_text(options.validation, second.to_yaml())
         _print(options.validation, second)

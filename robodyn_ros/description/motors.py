@@ -16,6 +16,7 @@ from lxml import etree
 
 from robodyn_ros.description.robot import Finding, Friction, Motor, RobotDescription
 from robodyn_ros.description.xml import LARGEST, MAX_BYTES, local_name, parse_xml
+from robodyn_ros.errors import DescriptionError
 from robodyn_ros.files import read_regular
 
 # spelling (lower case, no prefix) -> quantity; the number is the text or the attribute `value`
@@ -182,7 +183,10 @@ def from_srdf(description: RobotDescription, path: str | Path) -> RobotDescripti
         The file cannot be read or parsed.
     """
     path = Path(path)
-    root = parse_xml(read_regular(path, MAX_BYTES))
+    try:
+        root = parse_xml(read_regular(path, MAX_BYTES))
+    except DescriptionError as error:
+        raise error.within(str(path)) from None
     for group in root.iter('rotor_params'):
         for joint in group.iter('joint'):
             name = joint.get('name') or ''

@@ -69,12 +69,17 @@ def read_description(
         valid.
     """
     text = read_text(source, xacro_arguments, trust_xacro=trust_xacro)
-    if not _is_mjcf(text):
-        return parse_urdf(text, motors=motors, srdf=srdf)
-    if isinstance(source, bytes) or is_text(source):  # only a file may include others
+    file = '' if isinstance(source, bytes) or is_text(source) else str(source)
+    try:
+        mjcf = _is_mjcf(text)
+    except DescriptionError as error:
+        raise (error.within(file) if file else error) from None
+    if not mjcf:
+        return parse_urdf(text, motors=motors, srdf=srdf, file=file)
+    if file:
+        description = read_mjcf(Path(file))
+    else:  # only a file may include others
         description = read_mjcf(text.encode() if isinstance(text, str) else text)
-    else:
-        description = read_mjcf(Path(source))
     return description if motors is None else from_yaml(description, motors)
 
 
@@ -122,14 +127,36 @@ def parse_urdf(
     *,
     motors: str | Path | Mapping[str, Any] | None = None,
     srdf: str | Path | None = None,
+    file: str = '',
 ) -> RobotDescription:
     """Parse URDF text; a path or xacro is not accepted, so text from a topic is safe.
+
+    Parameters
+    ----------
+    text : str or bytes
+        The text.
+    motors, srdf
+        As in `read_description`.
+    file : str
+        Name of the file that contains the text, for errors.
 
     Raises
     ------
     DescriptionError
         See `read_description`.
     """
+    try:
+        description = _description_of(text)
+    except DescriptionError as error:
+        raise (error.within(file) if file else error) from None
+    if srdf is not None:
+        description = motor_sources.from_srdf(description, srdf)
+    if motors is not None:
+        description = from_yaml(description, motors)
+    return description
+
+
+def _description_of(text: str | bytes) -> RobotDescription:
     root = parse_xml(text)
     if local_name(root) == 'sdf':
         raise DescriptionError('is SDF, which is not read', element='<sdf>', line=root.sourceline,
@@ -149,12 +176,7 @@ def parse_urdf(
     joints = check_mimics(joints, findings)
     description = RobotDescription(root.get('name') or 'robot', links, joints,
                                    findings=tuple(findings), urdf=text, floating=floating)
-    description = motor_sources.from_urdf(description, root)
-    if srdf is not None:
-        description = motor_sources.from_srdf(description, srdf)
-    if motors is not None:
-        description = from_yaml(description, motors)
-    return description
+    return motor_sources.from_urdf(description, root)
 
 
 def _parse_trimmed(trimmed: etree._Element) -> Any:
