@@ -94,14 +94,15 @@ _LAZY = {
 }
 
 __all__ = [
-    'BaseParameters', 'ClosedLoopDynamics', 'CrossValidation', 'DescriptionError', 'DriveGains',
-    'Dynamics', 'ElasticTorque', 'Energy', 'Excitation', 'FilterSettings', 'FlexibleDynamics',
-    'FloatingBaseResult', 'IdentificationError', 'InertiaBounds', 'Inertial', 'Limits', 'Log', 'LogError', 'LogFormat',
-    'Model', 'OperationalSpace', 'Plan', 'Result', 'RobodynError', 'RobotDynamics', 'Rollout',
-    'Settings', 'ShapeError', 'Terms', 'Thresholds', 'UnknownNameError', 'Validation',
-    'ValueRangeError', '__version__', 'base_parameters', 'build_model', 'cross_validate',
-    'dynamics_of', 'export_c', 'identify', 'identify_drive_gains', 'identify_floating_base',
-    'inertia_bounds', 'load_model', 'model_from_dh', 'optimise_excitation', 'optimize_excitation', 'read_log', 'reduce',
+    'BaseParameters', 'ClosedLoopDynamics', 'CrossValidation', 'DescriptionError',
+    'DriveGains', 'Dynamics', 'ElasticTorque', 'Energy', 'Excitation', 'FilterSettings',
+    'FlexibleDynamics', 'FloatingBaseResult', 'IdentificationError', 'InertiaBounds',
+    'Inertial', 'Limits', 'Log', 'LogError', 'LogFormat', 'Model', 'OperationalSpace', 'Plan',
+    'Result', 'RobodynError', 'RobotDynamics', 'Rollout', 'Settings', 'ShapeError', 'Terms',
+    'Thresholds', 'UnknownNameError', 'Validation', 'ValueRangeError', '__version__',
+    'base_parameters', 'build_model', 'cross_validate', 'dynamics_of', 'export_c', 'identify',
+    'identify_drive_gains', 'identify_floating_base', 'inertia_bounds', 'load_model',
+    'model_from_dh', 'optimise_excitation', 'optimize_excitation', 'read_log', 'reduce',
     'roll_out', 'save_motors', 'save_parameters', 'validate', 'validation_plan', 'write_mjcf',
     'write_urdf',
 ]

@@ -4,8 +4,10 @@ One long file, since all tests share a simulated arm and its server, which take 
 """
 
 import os
+import re
 import resource
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -13,6 +15,7 @@ import time
 import pytest
 
 rclpy = pytest.importorskip('rclpy', reason='ROS 2 is not set up')
+from browser import PROGRAM, Browser  # noqa: E402
 from identification_world import (  # noqa: E402
     ABORTED,
     CANCELED,
@@ -255,12 +258,55 @@ def test_a_goal_before_the_first_joint_state_waits_for_it(planar):
 def test_the_command_shows_phases_residuals_and_the_result(planar):
     done = subprocess.run(
         [*CALIBRATE, '--name', 'command', '--friction', 'coulomb', '--excitation', EXCITATION,
-         '--validation-fraction', '0.3'],
-        capture_output=True, text=True, timeout=300, env={**os.environ, 'COLUMNS': '140'})
+         '--validation-fraction', '0.3', '--serial', 'No. <42>', '--operator', 'A. Smith'],
+        capture_output=True, text=True, timeout=300, env={**os.environ, 'COLUMNS': '80'})
     assert done.returncode == 0, done.stdout + done.stderr
-    for words in ('approach', 'excite', 'unexplained', 'condition', 'good', 'joint2',
-                  'report.html'):
+    for words in ('approach', 'excite', 'farthest off its reference: joint',
+                  'unexplained torque: joint1', 'condition number', 'good', 'report.html'):
         assert words in done.stdout, words
+    assert max(map(len, done.stdout.splitlines()[:-1])) <= 80  # the last one names the files
+    report = (planar.root / 'command/report.html').read_text()
+    assert 'No. &lt;42&gt;' in report and 'A. Smith' in report
+
+
+def test_thresholds_of_the_verdict_are_parameters_of_the_server(planar, cut):
+    """The node decides what it accepts, not the client of the action."""
+    def set_to(name, value):
+        return planar.world.set_parameter('identification', name, value)
+
+    refused = set_to('accept_total', 0.9)
+    assert not refused.successful and 'at most bad_total, which is 0.5' in refused.reason
+    assert set_to('accept_total', 1e-6).successful
+    result = planar.use('strict', 'cut')
+    assert set_to('accept_total', 0.08).successful
+    assert result.verdict == 'doubtful' and 'more than 0.0001%' in result.reasons[0]
+    assert 'accept total:=1e-06' in (planar.root / 'strict/report.html').read_text()
+
+
+@pytest.mark.slow
+def test_the_command_shows_the_experiment_in_a_browser(planar, tmp_path):
+    pytest.importorskip('viser')
+    pytest.importorskip('websockets')
+    if PROGRAM is None:
+        pytest.skip('there is no Chromium on this machine')
+    with socket.socket() as free:
+        free.bind(('127.0.0.1', 0))
+        port = free.getsockname()[1]
+    command = [*CALIBRATE, '--name', 'viewed', '--friction', 'coulomb', '--excitation', EXCITATION,
+               '--validation-fraction', '0.3', '--view', '--port', str(port)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          text=True) as process:
+        try:
+            assert any(f'http://127.0.0.1:{port}' in line for line in process.stdout)
+            with Browser(f'http://127.0.0.1:{port}', tmp_path, size=(700, 500)) as page:
+                text = page.wait_for('Experiment\n\ngood')  # the page stays when it is over
+        finally:
+            process.send_signal(signal.SIGINT)
+            output, _ = process.communicate(timeout=60.0)
+    assert process.returncode == 0 and 'Traceback' not in output, output
+    measured = dict(re.findall(r'(joint\d)\s+[+-]0\.\d{4} rad\s+([\d.]+)%', text))
+    assert set(measured) == {'joint1', 'joint2'}
+    assert all(0 < float(part) < 20 for part in measured.values()), text
 
 
 def test_two_interrupts_end_the_command_although_the_server_does_not_answer(planar):
@@ -288,6 +334,7 @@ def test_two_interrupts_end_the_command_although_the_server_does_not_answer(plan
     ({'source': 2, 'logs': [EXCITATION]}, 'suffix'),
     ({'name': '../up', 'source': 1, 'duration': 1.0}, 'not a valid name'),
     ({'source': 1, 'duration': 0.0}, 'duration'),
+    ({'source': 1, 'duration': 1.0, 'serial': 'x' * 2000}, 'serial has 2000 characters'),
     ({'source': 1, 'duration': 1.0, 'kind': 'magic'}, 'magic'),
     ({'excitation': '../' + EXCITATION}, 'not a valid name')])
 def test_invalid_goals_are_refused_with_the_reason(planar, goal, why):

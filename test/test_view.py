@@ -15,6 +15,8 @@ from robodyn_ros.check import mesh_folders
 from robodyn_ros.commands.main import main
 from robodyn_ros.description.solids import box
 from robodyn_ros.dynamics.tree import build_tree
+from robodyn_ros.excitation import sample_motion
+from robodyn_ros.excitation.capsules import Capsule
 from robodyn_ros.spatial import axis_rotation
 from robodyn_ros.view.scene import body_poses, inertia_box, quaternion
 
@@ -69,10 +71,8 @@ def test_sliders_move_the_robot_and_its_torques(server):
     from robodyn_ros.view import Viewer
 
     model = rd.load_model(PANDA_URDF)
-    motion = rd.Excitation(model.joint_names, 0.2, 1, np.zeros(8), np.zeros((2, 8)),
-                           np.zeros((2, 8)))
     viewer = Viewer(server, model, mesh_folders(PANDA_URDF),
-                    beside=model.with_payload('panda_hand', 2.0), motion=motion)
+                    beside=model.with_payload('panda_hand', 2.0))
     assert not viewer.scene.notes  # every link has geometry that can be drawn
     marked = {handle.name for handle in viewer.scene._inertials if handle.name.endswith('/issue')}
     assert marked == {'/robot/panda_link1/issue'}
@@ -86,9 +86,77 @@ def test_sliders_move_the_robot_and_its_torques(server):
     assert abs(heavier) > abs(gravity) + 1.0
     hand = viewer.scene._frames['panda_hand']
     np.testing.assert_allclose(hand.position, dynamics.pose(q, 'panda_hand')[:3, 3], atol=1e-9)
-    viewer.play()
-    np.testing.assert_allclose(viewer.q, np.clip(np.zeros(8), *model.joints.position_range()),
-                               atol=1e-3)
+
+
+def test_a_motion_is_played_with_its_limits_and_capsules(server):
+    from robodyn_ros.view import Viewer
+
+    model = rd.load_model(PANDA_URDF)
+    motion = sample_motion(model, period=1.0)
+    viewer = Viewer(server, model, mesh_folders(PANDA_URDF), motion=motion)
+    playback, dynamics = viewer.playback, rd.Dynamics(model, friction_width=0.02)
+    state = playback.go_to(0.31)
+    np.testing.assert_allclose(viewer.q, state.q, atol=1e-3)
+    used = playback.limits.at(0.31)
+    middle, half = (model.upper + model.lower) / 2, (model.upper - model.lower) / 2
+    np.testing.assert_allclose(used[0], np.abs(state.q - middle) / half)
+    np.testing.assert_allclose(used[1], np.abs(state.qd) / model.velocity_limit)
+    np.testing.assert_allclose(used[2], np.abs(dynamics.inverse_dynamics(*state[:3]))
+                               / model.effort_limit)
+    row = next(line for line in playback.table.content.splitlines() if 'panda_joint4' in line)
+    velocity = np.abs(motion.samples(100.0)[1].qd[:, 3]).max() / model.velocity_limit[3]
+    assert row.split('|')[3].strip() == f'{100 * used[1, 3]:.0f} ({100 * velocity:.0f})'
+    nearest, least = playback.limits.clearance(0.31), playback.limits.clearance()
+    assert least.distance <= nearest.distance
+    assert f'{" and ".join(nearest.links)}, {nearest.distance:.3f} m' in playback.table.content
+    capsules = viewer.scene._capsules
+    assert set(nearest.links) <= set(capsules) and capsules['panda_link1'].visible
+    playback.capsules.value = False
+    assert not capsules['panda_link1'].visible
+    playback.time.value = 0.9
+    playback.play()
+    np.testing.assert_allclose(viewer.q, motion.at(1.0).q, atol=1e-3)
+    assert playback.button.label == 'Play'
+
+
+def test_capsules_contain_their_links_and_are_marked_where_they_touch(server):
+    from robodyn_ros.view.scene import CAPSULE, SUSPECT, RobotScene
+
+    model = rd.load_model(planar_2r())
+    scene = RobotScene(server.scene, model)
+    link = model.description.links[-1].name
+    scene.add_capsules([Capsule(link, (0.1, 0.0, 0.0), (0.1, 0.4, 0.0), 0.05),
+                        Capsule(model.description.root, (0, 0, 0), (0, 0, 0), 0.1)])
+    handle = scene._capsules[link]
+    points = handle.vertices @ rotation_of(handle.wxyz).T + handle.position
+    np.testing.assert_allclose(points.min(axis=0), [0.05, -0.05, -0.05], atol=1e-3)
+    np.testing.assert_allclose(points.max(axis=0), [0.15, 0.45, 0.05], atol=1e-3)
+    scene.mark_capsules([link])
+    assert tuple(handle.color) == SUSPECT
+    scene.mark_capsules([])
+    assert tuple(handle.color) == CAPSULE
+
+
+def test_the_page_of_an_experiment_shows_what_is_measured(server):
+    from robodyn_ros.view import ExperimentPage
+
+    model = rd.load_model(planar_2r())
+    page, (first, second) = ExperimentPage(server, model), model.joint_names
+    page.move({second: 0.5, 'gripper': 1.0})
+    np.testing.assert_allclose(page.viewer.q, [0.0, 0.5], atol=1e-3)
+    assert all(slider.disabled for slider in page.viewer.sliders)
+    for k in range(1, 4):
+        page.show('excite', k / 4, samples=100 * k, condition=90 / k,
+                  tracking={first: 0.01, second: -0.02},
+                  unexplained={first: 0.5 / k, second: float('nan')})
+    assert page.phase.content == '**excite**, 75%, 300 samples, condition number 30'
+    assert f'| {first} | +0.0100 rad | 16.7% |' in page.table.content
+    assert f'| {second} | -0.0200 rad | - |' in page.table.content
+    samples, condition = page._condition.data
+    assert list(samples) == [100, 200, 300] and list(condition) == [90, 45, 30]
+    np.testing.assert_allclose(page._unexplained.data[1], [50, 25, 50 / 3])
+    page.end('good', ['3 % of the torque are unexplained'])
+    assert page.phase.content.startswith('**good**\n\n- 3 %')
 
 
 @pytest.mark.slow

@@ -49,7 +49,7 @@ if ! done_before packages "$wanted"; then
     PATH=$venv/bin:$PATH AMENT_PREFIX_PATH=$venv CMAKE_PREFIX_PATH=$venv \
       LD_LIBRARY_PATH=$venv/lib "$venv/bin/colcon" --log-base "$venv/build/log" build \
       --base-paths robodyn_interfaces --build-base "$venv/build" --install-base "$venv" \
-      --merge-install --cmake-args -DPython3_EXECUTABLE="$venv/bin/python" \
+      --merge-install --cmake-clean-cache --cmake-args -DPython3_EXECUTABLE="$venv/bin/python" \
       -DPYTHON_EXECUTABLE="$venv/bin/python" -DBUILD_TESTING=OFF -Wno-dev \
       >"$log" 2>&1 || { cat "$log" >&2; exit 1; }
     "$venv/bin/pip" install -q --disable-pip-version-check --no-deps --no-build-isolation -e .

@@ -7,7 +7,8 @@ import argparse
 from robodyn_ros.commands.options import add_choice, add_kind
 from robodyn_ros.errors import RobodynError
 from robodyn_ros.model.kinds import FRICTION_NAMES, KIND_NAMES
-from robodyn_ros.packages import explained
+from robodyn_ros.packages import explained, package
+from robodyn_ros.report.record import RECORD
 
 # fields of the action's goal that are passed on unchanged; 0 selects the default of the server
 NUMBERS = {
@@ -23,6 +24,7 @@ WORDS = {
     'name': 'name of the run (default: date and time)',
     'excitation': "YAML file in the server's root folder with the motion to play",
 }
+FIELDS = {'operator': 'operator_name'}  # fields of the goal whose names differ from the options
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -39,10 +41,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_choice(parser, '--friction', 'MODEL', 'friction model', FRICTION_NAMES, 'auto')
     for name, (unit, meaning) in NUMBERS.items():
         parser.add_argument(_option(name), type=float, default=0.0, metavar=unit, help=meaning)
+    for name, (_, meaning) in RECORD.items():
+        parser.add_argument(f'--{name}', default='', metavar='TEXT',
+                            help=f'for the report: {meaning}')
     parser.add_argument('--apply', action='store_true',
                         help='send the model to the running nodes if the validation is good')
     parser.add_argument('--force', action='store_true',
                         help='send the model to the running nodes regardless of the validation')
+    parser.add_argument('--view', action='store_true',
+                        help='show the running experiment in the browser until Ctrl-C: the robot, '
+                        'the phase, tracking errors, condition and unexplained torque')
+    parser.add_argument('--port', type=int, default=8080,
+                        help='port of --view on the loopback interface (default: 8080)')
     parser.add_argument('--action', default='identification/identify', metavar='NAME',
                         help='name of the action (default: identification/identify)')
 
@@ -57,13 +67,17 @@ def run(options: argparse.Namespace) -> int:
             raise explained(error) from None
         raise RobodynError(
             f'calibrate needs ROS 2 ({error}); source a distribution') from None
+    if options.view:
+        package('viser')
     goal = IdentifyDynamics.Goal()
     for name in (*WORDS, *NUMBERS, 'kind', 'friction', 'logs', 'apply', 'force'):
         setattr(goal, name, getattr(options, name))
+    for name in RECORD:
+        setattr(goal, FIELDS.get(name, name), getattr(options, name))
     goal.source = goal.USE_LOGS if options.logs else goal.EXCITE
     if options.record is not None:
         goal.source, goal.duration = goal.RECORD, options.record
-    return int(calibrate(goal, options.action))
+    return int(calibrate(goal, options.action, port=options.port if options.view else None))
 
 
 def _option(name: str) -> str:

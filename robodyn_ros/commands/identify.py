@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import hashlib
 import shlex
 import sys
 import textwrap
@@ -41,7 +40,7 @@ from robodyn_ros.identification import (
 )
 from robodyn_ros.model import Model, load_model
 from robodyn_ros.model.kinds import FRICTION_NAMES, KIND_NAMES, METHODS
-from robodyn_ros.report.record import RECORD, Record
+from robodyn_ros.report.record import RECORD, Record, hashes_of
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -143,9 +142,7 @@ def _thresholds(entries: Sequence[str]) -> Thresholds:
 
 def _record(options: argparse.Namespace) -> Record:
     """Return the facts for the report, with the hashes of the files that were read."""
-    files = tuple((path.name, hashlib.sha256(path.read_bytes()).hexdigest())
-                  for path in (options.urdf, options.motors, options.loops, options.format)
-                  if path is not None)
+    files = hashes_of((options.urdf, options.motors, options.loops, options.format))
     return Record(**{name: getattr(options, name) for name in RECORD}, files=files)
 
 

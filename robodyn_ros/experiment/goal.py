@@ -9,9 +9,11 @@ from pathlib import Path
 from robodyn_ros.errors import IdentificationError, LogError
 from robodyn_ros.excitation import Limits, Plan
 from robodyn_ros.experiment.runs import RECORDING, VALIDATION
-from robodyn_ros.identification import Settings
+from robodyn_ros.identification import Settings, Thresholds
 from robodyn_ros.model import Model
 from robodyn_ros.model.kinds import joint_torque_kind
+from robodyn_ros.report.record import RECORD as FACTS
+from robodyn_ros.report.record import Record
 
 EXCITE, RECORD, USE_LOGS = 0, 1, 2
 SOURCES = {EXCITE: 'EXCITE', RECORD: 'RECORD', USE_LOGS: 'USE_LOGS'}
@@ -20,6 +22,7 @@ SPEED_FRACTION = 0.8  # default fraction of the velocity limits
 TORQUE_MARGIN = 0.1  # default margin, as a fraction of the torque limits
 SEARCH_TIME = 20.0  # s
 LONGEST_RECORDING = 3600.0  # s
+LONGEST_FACT = 1000  # characters of a fact for the report
 
 
 @dataclass(frozen=True)
@@ -54,6 +57,11 @@ class Goal:
     guard: float = 0.0
     apply: bool = False
     force: bool = False
+    serial: str = ''
+    operator_name: str = ''
+    measured: str = ''
+    temperature: str = ''
+    remark: str = ''
 
     def check(self) -> None:
         """Raise a RobodynError if the goal contradicts itself."""
@@ -68,6 +76,10 @@ class Goal:
                                       f'{LONGEST_RECORDING:g} s')
         if self.source == EXCITE and not 0 < (self.speed or SPEED_FRACTION) <= 1:
             raise IdentificationError(f'speed is {self.speed}; valid: above 0, at most 1')
+        for name, text in self._facts().items():
+            if len(text) > LONGEST_FACT:
+                raise IdentificationError(f'{name} has {len(text)} characters; valid: at most '
+                                          f'{LONGEST_FACT}')
 
     @property
     def validates_on_motion(self) -> bool:
@@ -96,7 +108,16 @@ class Goal:
                     budget=self.search_time or SEARCH_TIME)
         return limits, plan
 
-    def command(self, folder: Path) -> str:
+    def _facts(self) -> dict[str, str]:
+        """Return the facts for the report, by the names of `Record`."""
+        return {name: getattr(self, 'operator_name' if name == 'operator' else name)
+                for name in FACTS}
+
+    def record(self, files: tuple[tuple[str, str], ...] = ()) -> Record:
+        """Return the facts for the report, with names and hashes of the robot's files."""
+        return Record(**self._facts(), files=files)
+
+    def command(self, folder: Path, thresholds: Thresholds) -> str:
         """Return the command line that repeats the estimation offline."""
         logs = list(self.logs)
         if self.source != USE_LOGS:
@@ -109,4 +130,8 @@ class Goal:
             words += ['--validate', *self.validation_logs]
         else:
             words += ['--fit-fraction', f'{self.fit_fraction:g}']
+        if changed := thresholds.changed():
+            words += ['--accept', *(f'{name}:={value:g}' for name, value in changed.items())]
+        for name, text in self._facts().items():
+            words += [f'--{name}', text] if text else []
         return shlex.join(words)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -33,7 +33,8 @@ from robodyn_ros.experiment.results import PHASES, Outcome, identify_and_write, 
 from robodyn_ros.experiment.runs import RECORDING, VALIDATION, Runs
 from robodyn_ros.experiment.script import plan_script
 from robodyn_ros.experiment.state_monitor import StateMonitor
-from robodyn_ros.identification import Log, LogFormat, read_log
+from robodyn_ros.identification import Log, LogFormat, Thresholds, read_log
+from robodyn_ros.report.record import hashes_of
 
 STATUS_EVERY = 0.2  # s between two status messages
 FREE_BYTES = 100_000_000  # free bytes on the disk that are required before anything moves
@@ -60,6 +61,8 @@ class Status:
         Condition number of the live fit; infinity while it is unknown.
     unexplained : sequence of float
         Relative unexplained torque of each joint in the live fit; empty while nothing is recorded.
+    tracking : sequence of float
+        Measured position minus reference of each joint, rad or m; empty while nothing moves.
     """
 
     phase: str
@@ -67,6 +70,7 @@ class Status:
     samples: int = 0
     condition: float = np.inf
     unexplained: Sequence[float] = ()
+    tracking: Sequence[float] = ()
 
 
 class Port(Protocol):
@@ -87,7 +91,7 @@ class Port(Protocol):
 
 @dataclass(frozen=True)
 class Options:
-    """Settings of motions and recordings.
+    """Settings of motions, recordings and the verdict.
 
     Attributes
     ----------
@@ -99,12 +103,18 @@ class Options:
         Duration of the motion that the controller has in advance, s.
     motor_states : bool
         Whether motor states are recorded as well.
+    thresholds : Thresholds
+        Thresholds of the verdict.
+    files : tuple of Path
+        Files that describe the robot, whose hashes the report states.
     """
 
     rate: float
     delay: float
     lease: float
     motor_states: bool
+    thresholds: Thresholds = field(default_factory=Thresholds)
+    files: tuple[Path, ...] = ()
 
 
 class Procedure:
@@ -167,8 +177,11 @@ class Procedure:
         validation_logs = [self._read(path, form) for path in validation]
         if not validation_logs:
             logs, validation_logs = split_logs(logs, goal.fit_fraction)
+        thresholds = self._options.thresholds
         return identify_and_write(self._dynamics, logs, validation_logs, settings, folder,
-                                  command=goal.command(folder), progress=self._step)
+                                  command=goal.command(folder, thresholds), thresholds=thresholds,
+                                  record=goal.record(hashes_of(self._options.files)),
+                                  progress=self._step)
 
     def _step(self, phase: str) -> None:
         """Report a step of the identification, and stop if the job was stopped."""
@@ -300,7 +313,7 @@ class Procedure:
                 told = time.monotonic()
                 condition, unexplained = live.state()
                 self._tell(Status(PHASE_OF.get(name, name), fraction, live.samples, condition,
-                                  unexplained.tolist()))
+                                  unexplained.tolist(), monitor.tracking.tolist()))
 
         job.moving = True
         try:

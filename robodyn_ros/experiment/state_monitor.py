@@ -79,6 +79,8 @@ class StateMonitor:
         The last valid state.
     refused : int
         Number of states that could not be used.
+    tracking : ndarray, shape (n,) or (0,)
+        Position minus reference at the last check of a motion, rad or m; empty before the first.
     """
 
     def __init__(self, joints: Joints, timeout: float, frozen_after: float,
@@ -87,6 +89,7 @@ class StateMonitor:
         self.frozen_after, self.tracking_tolerance = frozen_after, tracking_tolerance
         self.latest: Sample | None = None
         self.refused = 0
+        self.tracking = np.zeros(0)
         self._lock = threading.Lock()
         self._samples: deque[Sample] = deque(maxlen=MOST_SAMPLES)
         self._collecting = False
@@ -149,6 +152,7 @@ class StateMonitor:
     def forget(self) -> None:
         """Forget problems of earlier experiments."""
         self._problem, self._changed, self._unchanged = '', None, 0
+        self.tracking = np.zeros(0)
 
     def use(self, *, timeout: float | None = None, frozen_after: float | None = None,
             tracking_tolerance: float | None = None) -> None:
@@ -249,7 +253,7 @@ class StateMonitor:
         if _differs(latest, before):
             changed.position[latest.q != before.q] = now
             changed.sample, changed.anything, changed.reference = latest, now, reference
-        away = latest.q - reference
+        away = self.tracking = latest.q - reference
         lost = np.abs(away) > self.tracking_tolerance
         same = now - changed.anything
         moved = np.abs(reference - changed.reference).max() > REFERENCE_MOVED

@@ -16,6 +16,17 @@ MARGIN = 0.1  # extension of the range of the fit, relative to that range
 NOTED_COVERAGE = 0.9  # a lower coverage is mentioned
 NOISY = 2.0  # ratio of raw to filtered error above which the difference is explained
 PASSED, DOUBTFUL, FAILED = 'passed', 'doubtful', 'failed'
+MEANINGS = {
+    'total': 'largest unexplained fraction of the filtered torque over all joints',
+    'joint': 'largest unexplained fraction of the filtered torque of each joint',
+    'bad_total': 'unexplained fraction over all joints above which the result is bad',
+    'bad_joint': 'unexplained fraction of more than half of the joints above which it is bad',
+    'condition': 'largest condition number of the fit',
+    'bad_condition': 'condition number above which the result is bad',
+    'coverage': "smallest fraction of the validation's positions and velocities within the range "
+                'of the fit',
+    'worse': 'largest ratio of the raw error to that of the unchanged description',
+}
 
 
 @checked_fields
@@ -67,6 +78,11 @@ class Thresholds:
             if getattr(self, good) > getattr(self, bad):
                 raise ValueRangeError(f'threshold {good}', getattr(self, good),
                                       f'at most {bad}, which is {getattr(self, bad)}')
+
+    def changed(self) -> dict[str, float]:
+        """Return the thresholds that differ from their defaults."""
+        usual = asdict(Thresholds())
+        return {name: value for name, value in asdict(self).items() if value != usual[name]}
 
 
 @dataclass(frozen=True)

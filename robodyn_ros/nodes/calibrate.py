@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import signal
+import time
+from contextlib import ExitStack, suppress
+from functools import partial
 from typing import Any
 
 import rclpy
@@ -10,17 +13,23 @@ from action_msgs.msg import GoalStatus
 from rclpy.action import ActionClient
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.signals import SignalHandlerOptions
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.console import Console, Group
+from rich.live import Live
+from rich.padding import Padding
+from rich.progress_bar import ProgressBar
 from rich.table import Table
+from rich.text import Text
 
 from robodyn_interfaces.action import IdentifyDynamics
 
 COLOURS = {'good': 'green', 'doubtful': 'yellow', 'bad': 'red'}
 PATIENCE = 10.0  # s, timeout for the action server
+PHASE = 36  # columns of the name of a phase
+BAR = 24  # columns of the bar
 
 
-def calibrate(goal: IdentifyDynamics.Goal, action: str, console: Console | None = None) -> int:
+def calibrate(goal: IdentifyDynamics.Goal, action: str, console: Console | None = None,
+              port: int | None = None) -> int:
     """Send a goal, show its progress and its result, and return the exit code.
 
     The first interrupt (Ctrl-C) cancels the goal: the robot brakes, and recordings are kept. The
@@ -34,12 +43,20 @@ def calibrate(goal: IdentifyDynamics.Goal, action: str, console: Console | None 
         Name of the action.
     console : Console, optional
         The console for all output.
+    port : int, optional
+        Port on the loopback interface for a page that shows the experiment. The page stays until
+        Ctrl-C, also when the experiment is over.
 
     Returns
     -------
     int
         0 for a verdict that is not bad, 1 for a bad verdict or a failure, 2 without a server, 130
         after two interrupts.
+
+    Raises
+    ------
+    RobodynError
+        The page cannot be shown.
     """
     console = console or Console()
     rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
@@ -53,41 +70,102 @@ def calibrate(goal: IdentifyDynamics.Goal, action: str, console: Console | None 
                           'for example with: ros2 launch robodyn_ros identification.launch.py '
                           'urdf:=arm.urdf')
             return 2
-        with Progress(TextColumn('{task.description:32}'), BarColumn(), TimeElapsedColumn(),
-                      TextColumn('{task.fields[said]}'), console=console) as bars:
+        with ExitStack() as stack:
+            view = None
+            if port is not None:
+                view = stack.enter_context(_view(node, executor, action, port))
+                console.print(f'The experiment is shown at {view.address}', soft_wrap=True)
             try:
-                result, status = _follow(executor, client, goal, _Bars(bars))
+                with _Display(console, view) as display:
+                    result, status = _follow(executor, client, goal, display)
+                _show(console, result, status)
+                if view is not None and status != GoalStatus.STATUS_CANCELED:
+                    view.end(result, result.verdict or _ending(status))
+                    console.print('The page stays until Ctrl-C.')
+                    _stay(executor)
             except KeyboardInterrupt:
                 return 130
-        _show(console, result, status)
         return 0 if result.success and result.verdict != 'bad' else 1
     finally:
         rclpy.try_shutdown()
 
 
-class _Bars:
-    """Shows a progress bar for each phase."""
+def _view(node: Any, executor: Any, action: str, port: int) -> Any:
+    from robodyn_ros.nodes.experiment_view import ExperimentView
 
-    def __init__(self, bars: Progress):
-        self._bars, self._phase, self._task = bars, '', None
+    return ExperimentView(node, action, port, partial(_spin, executor))
+
+
+def _spin(executor: Any, seconds: float) -> None:
+    """Serve the node once; Ctrl-C raises KeyboardInterrupt afterwards."""
+    with _Interrupts() as interrupts:
+        executor.spin_once(timeout_sec=seconds)
+    if interrupts.count:
+        raise KeyboardInterrupt
+
+
+def _stay(executor: Any) -> None:
+    """Let the page follow the robot until Ctrl-C."""
+    with suppress(KeyboardInterrupt):
+        while True:
+            _spin(executor, 0.1)
+
+
+class _Display:
+    """Prints a line for each phase when it ends; below them, the state of the present one."""
+
+    def __init__(self, console: Console, view: Any = None):
+        self._console, self._view = console, view
+        self._phase, self._began, self._said = '', 0.0, Group()
+        self._live = Live(console=console, auto_refresh=False, transient=True)
+
+    def __enter__(self) -> _Display:
+        self._live.__enter__()
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.end()
+        self._live.__exit__(None, None, None)
 
     def take(self, message: Any) -> None:
         feedback = message.feedback
+        if self._view is not None:
+            self._view.take(feedback)
         if feedback.phase != self._phase:
             self.end()
-            self._phase = feedback.phase
-            self._task = self._bars.add_task(feedback.phase, total=1.0, said='')
-        said = [f'{feedback.samples} samples'] if feedback.samples else []
-        if feedback.condition:
-            said.append(f'condition {feedback.condition:.3g}')
-        known = [x for x in feedback.residual if x == x]
-        if known:
-            said.append('unexplained ' + ' '.join(f'{x:.0%}' for x in known))
-        self._bars.update(self._task, completed=feedback.progress, said=', '.join(said))
+            self._phase, self._began = feedback.phase, time.monotonic()
+        self._said = Group(*(Padding(Text(line), (0, 0, 0, 2)) for line in _lines(feedback)))
+        row = Table.grid(padding=(0, 1))
+        row.add_row(f'{self._phase:{PHASE}}', ProgressBar(
+            total=1.0, completed=feedback.progress, width=BAR), self._elapsed())
+        self._live.update(Group(row, self._said), refresh=self._console.is_terminal)
 
     def end(self) -> None:
-        if self._task is not None:
-            self._bars.update(self._task, completed=1.0)
+        """Print the phase that ends."""
+        if self._phase:
+            self._live.update('')
+            self._console.print(f'{self._phase:{PHASE}} {self._elapsed()}')
+            self._console.print(self._said)
+            self._phase, self._said = '', Group()
+
+    def _elapsed(self) -> str:
+        return f'{time.monotonic() - self._began:6.1f} s'
+
+
+def _lines(feedback: Any) -> list[str]:
+    """Return what a recording has found so far."""
+    facts = [f'{feedback.samples} samples'] if feedback.samples else []
+    facts += [f'condition number {feedback.condition:.3g}'] if feedback.condition else []
+    lines = [', '.join(facts)] if facts else []
+    if len(feedback.tracking_error):
+        k = max(range(len(feedback.joint)), key=lambda k: abs(feedback.tracking_error[k]))
+        lines.append('farthest off its reference: '
+                     f'{feedback.joint[k]} by {abs(feedback.tracking_error[k]):.4f} rad or m')
+    known = [f'{name} {part:.0%}' for name, part in zip(feedback.joint, feedback.residual,
+                                                        strict=True) if part == part]
+    if known:
+        lines.append(f'unexplained torque: {", ".join(known)}')
+    return lines
 
 
 class _Interrupts:
@@ -107,14 +185,14 @@ class _Interrupts:
         self.count += 1
 
 
-def _follow(executor: Any, client: Any, goal: Any, bars: _Bars) -> tuple[Any, int]:
+def _follow(executor: Any, client: Any, goal: Any, display: _Display) -> tuple[Any, int]:
     """Send a goal and wait for its result: the first Ctrl-C cancels it, the second gives up."""
     with _Interrupts() as interrupts:
-        return _wait(executor, client.send_goal_async(goal, feedback_callback=bars.take), bars,
-                     interrupts)
+        sent = client.send_goal_async(goal, feedback_callback=display.take)
+        return _wait(executor, sent, display, interrupts)
 
 
-def _wait(executor: Any, sent: Any, bars: _Bars, interrupts: _Interrupts) -> tuple[Any, int]:
+def _wait(executor: Any, sent: Any, display: _Display, interrupts: _Interrupts) -> tuple[Any, int]:
     while not sent.done():
         executor.spin_once(timeout_sec=0.1)
         if interrupts.count:
@@ -133,14 +211,17 @@ def _wait(executor: Any, sent: Any, bars: _Bars, interrupts: _Interrupts) -> tup
         if interrupts.count and not cancelled:
             cancelled = True
             handle.cancel_goal_async()
-    bars.end()
+    display.end()
     return ended.result().result, ended.result().status
+
+
+def _ending(status: int) -> str:
+    return 'cancelled' if status == GoalStatus.STATUS_CANCELED else 'failed'
 
 
 def _show(console: Console, result: Any, status: int) -> None:
     if not result.success:
-        word = 'cancelled' if status == GoalStatus.STATUS_CANCELED else 'failed'
-        console.print(f'[red]{word}')
+        console.print(f'[red]{_ending(status)}')
     else:
         console.print(f'[{COLOURS.get(result.verdict, "white")} bold]{result.verdict}')
         table = Table('joint', *('fit', 'validation', 'without noise', 'description'))

@@ -28,7 +28,8 @@ def feedback_of(status: Status, joint_names: tuple[str, ...]) -> IdentifyDynamic
         phase=status.phase, progress=float(status.progress), samples=status.samples,
         condition=float(status.condition) if np.isfinite(status.condition) else 0.0,
         joint=list(joint_names) if len(status.unexplained) else [],
-        residual=[float(x) for x in status.unexplained])
+        residual=[float(x) for x in status.unexplained],
+        tracking_error=[float(x) for x in status.tracking])
 
 
 def fill(message: IdentifyDynamics.Result, outcome: Outcome) -> None:

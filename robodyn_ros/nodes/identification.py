@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from dataclasses import fields
+from pathlib import Path
 from typing import Any
 
 from action_msgs.msg import GoalStatus
@@ -23,19 +25,22 @@ from robodyn_ros.experiment.results import MOTORS, URDF, Outcome
 from robodyn_ros.experiment.runs import Runs
 from robodyn_ros.experiment.state_monitor import StateMonitor
 from robodyn_ros.experiment.swap import ModelTexts, SwapError, swap_model
+from robodyn_ros.identification import Thresholds
+from robodyn_ros.identification.verdict import MEANINGS
 from robodyn_ros.nodes.base import DynamicsNode
 from robodyn_ros.nodes.fast_path import DEPTH
 from robodyn_ros.nodes.goals import feedback_of, fill, goal_of
 from robodyn_ros.nodes.joint_states import StateError, StateReader
 from robodyn_ros.nodes.model_clients import ModelClient
 from robodyn_ros.nodes.model_keeper import Running
-from robodyn_ros.nodes.parameters import declare
+from robodyn_ros.nodes.parameters import FILES, declare
 from robodyn_ros.nodes.running import run
 from robodyn_ros.nodes.stamps import nanoseconds, set_nanoseconds
 from robodyn_ros.nodes.trajectories import trajectory_of
 
 LAST_PIECE = 3.0  # s that a shutdown waits until the stop of a moving robot has been sent
 TICK = 0.02  # s between two checks
+ACCEPT = 'accept_'  # prefix of the parameters with thresholds of the verdict
 # parameters of the state monitor that take effect at once, and its attributes
 MONITOR_PARAMETERS = {'state_timeout': 'timeout', 'frozen_after': 'frozen_after',
                       'tracking_tolerance': 'tracking_tolerance'}
@@ -84,6 +89,24 @@ class Identification(DynamicsNode):
                 'the identified model', read_only=True)
         declare(self, 'apply_timeout', 15.0, 'time within which each of these nodes must answer, '
                 's; after it a node refuses the model', range_=(0.1, 600.0))
+        for field in fields(Thresholds):
+            declare(self, f'{ACCEPT}{field.name}', field.default, 'threshold of the verdict: '
+                    f'{MEANINGS[field.name]}; used by the next goal', range_=(1e-9, 1e12))
+
+    def check_parameters(self, changes: dict[str, Any]) -> str | None:
+        """Refuse thresholds that contradict one another."""
+        try:
+            self._thresholds(changes)
+        except RobodynError as error:
+            return str(error)
+        return None
+
+    def _thresholds(self, changes: dict[str, Any] | None = None) -> Thresholds:
+        """Return the thresholds of the parameters, after changes of them."""
+        changes = changes or {}
+        names = {field.name: f'{ACCEPT}{field.name}' for field in fields(Thresholds)}
+        return Thresholds(**{name: changes.get(key, self.get_parameter(key).value)
+                             for name, key in names.items()})
 
     def apply_parameters(self, changes: dict[str, Any]) -> None:
         """Let the state monitor use changed parameters at once."""
@@ -269,7 +292,9 @@ class Identification(DynamicsNode):
     def _options(self) -> Options:
         rate, delay, lease, motor_states = (self.get_parameter(name).value for name in (
             'trajectory_rate', 'start_delay', 'lease', 'use_motor_states'))
-        return Options(rate, delay, lease, motor_states)
+        files = [self.get_parameter(name).value for name in FILES]
+        return Options(rate, delay, lease, motor_states, self._thresholds(),
+                       tuple(Path(name).expanduser() for name in files if name))
 
     def _apply(self, job: Job, outcome: Outcome, result: IdentifyDynamics.Result) -> None:
         """Replace the model of the running nodes."""

@@ -113,7 +113,7 @@ def torque_figure(validation: Validation) -> Figure:
     for k, joint in enumerate(validation.joint_names):
         traces = [Trace(name, *_joined(validation.t, [piece[:, k] for piece in pieces]), colour)
                   for name, colour, pieces in series]
-        panels.append(Panel(f'{joint}: error of {validation.relative_error[k]:.1%} raw, '
+        panels.append(Panel(f'{joint}: {validation.relative_error[k]:.1%} raw, '
                             f'{validation.relative_error_filtered[k]:.1%} filtered',
                             tuple(traces), f'torque, {effort_unit(validation, k)}'))
     return Figure(tuple(panels), 'time, s', _height(len(panels)))

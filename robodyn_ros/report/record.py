@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 
 # label in the report and meaning of each fact that no log contains
 RECORD = {
@@ -32,3 +35,9 @@ class Record:
     temperature: str = ''
     remark: str = ''
     files: tuple[tuple[str, str], ...] = ()
+
+
+def hashes_of(paths: Iterable[Path | None]) -> tuple[tuple[str, str], ...]:
+    """Return name and SHA-256 of files; None entries are left out."""
+    return tuple((path.name, hashlib.sha256(path.read_bytes()).hexdigest())
+                 for path in paths if path is not None)

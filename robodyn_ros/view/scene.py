@@ -13,6 +13,7 @@ from robodyn_ros.description.robot import Link, Shape
 from robodyn_ros.description.solids import find_mesh, load_mesh
 from robodyn_ros.dynamics.tree import build_tree, joint_transforms
 from robodyn_ros.errors import DescriptionError, MissingPackageError
+from robodyn_ros.excitation.capsules import Capsule
 from robodyn_ros.model import Model
 from robodyn_ros.packages import package
 from robodyn_ros.spatial import Array, Inertial
@@ -20,6 +21,7 @@ from robodyn_ros.spatial import Array, Inertial
 # of Okabe and Ito's palette
 BODY, SUSPECT, INERTIA, CENTRE = (120, 130, 140), (213, 94, 0), (0, 114, 178), (230, 159, 0)
 OTHER = (204, 121, 167)  # inertia boxes of the second model
+CAPSULE = (0, 158, 115)
 RADIUS = 0.05  # of the cube root of a mass in kg, m: radius of the sphere at its centre
 
 
@@ -53,6 +55,7 @@ class RobotScene:
         self._frames: dict[str, Any] = {}
         self._shapes: list[Any] = []
         self._inertials: list[Any] = []
+        self._capsules: dict[str, Any] = {}
         issues: dict[str, list[str]] = {}
         for issue in report.issues if report else ():
             kind, _, name = issue.where.partition(' ')
@@ -86,6 +89,32 @@ class RobotScene:
     def show_inertials(self, shown: bool) -> None:
         """Show or hide inertia boxes and centres of mass."""
         for handle in self._inertials:
+            handle.visible = shown
+
+    def add_capsules(self, capsules: Iterable[Capsule]) -> None:
+        """Draw capsules around links."""
+        trimesh = package('trimesh')
+        for capsule in capsules:
+            start, end = np.array(capsule.start), np.array(capsule.end)
+            length = float(np.linalg.norm(end - start))
+            mesh = trimesh.creation.capsule(height=length, radius=capsule.radius, count=(12, 16))
+            along = (end - start) / length if length > 0 else np.array([0.0, 0.0, 1.0])
+            self._capsules[capsule.link] = self.scene.add_mesh_simple(
+                f'/robot/{capsule.link}/capsule',
+                np.asarray(mesh.vertices) - [0.0, 0.0, mesh.vertices[:, 2].mean()],
+                np.asarray(mesh.faces), color=CAPSULE, opacity=0.2,
+                position=(start + end) / 2, wxyz=quaternion(frame_along(along)))
+
+    def mark_capsules(self, links: Iterable[str]) -> None:
+        """Mark the capsules of some links, and no others."""
+        for link, handle in self._capsules.items():
+            colour = SUSPECT if link in links else CAPSULE
+            if tuple(handle.color) != colour:
+                handle.color = colour
+
+    def show_capsules(self, shown: bool) -> None:
+        """Show or hide the capsules."""
+        for handle in self._capsules.values():
             handle.visible = shown
 
     def _add_link(self, link: Link, folders: tuple[Path, ...], issues: list[str],
@@ -158,6 +187,14 @@ def inertia_box(inertial: Inertial) -> tuple[Array, Array]:
         axes[:, 0] *= -1
     squares = 6 * (moments.sum() - 2 * moments) / inertial.mass
     return np.sqrt(np.maximum(squares, 0.0)), axes
+
+
+def frame_along(axis: Array) -> Array:
+    """Return a rotation matrix whose z axis is a unit vector."""
+    beside = np.eye(3)[np.argmin(np.abs(axis))]
+    x = np.cross(beside, axis)
+    x /= np.linalg.norm(x)
+    return np.column_stack([x, np.cross(axis, x), axis])
 
 
 def body_poses(tree: Any, q: Array) -> list[tuple[Array, Array]]:

@@ -1,13 +1,9 @@
-"""The page around a robot: sliders with live torques, the issues of its check, a motion."""
+"""The page around a robot: sliders with live torques, the issues of its check."""
 
 from __future__ import annotations
 
-import socket
 import threading
-import time
 from collections.abc import Callable, Iterable
-from contextlib import redirect_stdout
-from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -15,16 +11,14 @@ import numpy as np
 
 from robodyn_ros.check import CheckReport, check_model
 from robodyn_ros.dynamics import Dynamics
-from robodyn_ros.errors import OutputError, ValueRangeError
+from robodyn_ros.errors import ValueRangeError
 from robodyn_ros.excitation import Excitation
 from robodyn_ros.model import Model
-from robodyn_ros.packages import package
 from robodyn_ros.spatial import Array
+from robodyn_ros.view.playback import Playback
 from robodyn_ros.view.scene import RobotScene
+from robodyn_ros.view.server import PORT, opened
 
-HOST = '127.0.0.1'  # nobody else on the network can see the robot, or move it
-FRAMES = 30.0  # per second, of a motion
-PORTS = (1024, 65535)
 SMALLEST = 1e-9  # N m, N, kg m^2, kg: less is rounding
 
 
@@ -43,13 +37,21 @@ class Viewer:
         Another model of the same robot, drawn and computed beside the first.
     motion : Excitation, optional
         A motion to play.
+    following : bool
+        Whether the page shows a measured pose, so that the sliders cannot be moved.
+
+    Attributes
+    ----------
+    playback : Playback or None
+        The controls of the motion.
     """
 
     def __init__(self, server: Any, model: Model, folders: Iterable[Path] = (), *,
-                 beside: Model | None = None, motion: Excitation | None = None):
+                 beside: Model | None = None, motion: Excitation | None = None,
+                 following: bool = False):
         model = model.with_fixed_base()  # drawn where its base is at the origin
         beside = None if beside is None else beside.with_fixed_base()
-        self.model, self.motion = model, motion
+        self.model = model
         self.dynamics = Dynamics(model)
         self.other = None if beside is None else Dynamics(beside)
         self.report: CheckReport = check_model(model, folders=tuple(folders))
@@ -61,7 +63,9 @@ class Viewer:
         self.scene = RobotScene(server.scene, model, folders, report=self.report, beside=beside)
         self._lock = threading.Lock()
         self._moving = False  # by the motion, not by a slider
-        self._add_controls(server.gui)
+        self.playback = None if motion is None else Playback(
+            server.gui, self.scene, motion, tuple(folders), self.set_pose)
+        self._add_controls(server.gui, following)
         self.refresh()
 
     @property
@@ -99,21 +103,12 @@ class Viewer:
                   for k, joint in enumerate(self.model.joint_names)]
         return '\n'.join(lines)
 
-    def play(self) -> None:
-        """Play the motion once."""
-        if self.motion is None:
-            return
-        begin = time.monotonic()
-        while (t := time.monotonic() - begin) <= self.motion.duration:
-            self.set_pose(self.motion.at(t).q)
-            time.sleep(1 / FRAMES)
-
-    def _add_controls(self, gui: Any) -> None:
+    def _add_controls(self, gui: Any, following: bool) -> None:
         gui.add_markdown(f'**{self.model.name}**: {self.report.verdict}')
         with gui.add_folder('Joints, rad or m'):
             lower, upper = self.model.joints.position_range()
             self.sliders = [gui.add_slider(name, min=float(low), max=float(max(high, low + 1e-3)),
-                                           step=1e-3,
+                                           step=1e-3, disabled=following,
                                            initial_value=float(np.clip(0.0, low, high)))
                             for name, low, high in zip(self.model.joint_names, lower, upper,
                                                        strict=True)]
@@ -126,9 +121,6 @@ class Viewer:
             shapes.on_update(lambda _: self.scene.show_shapes(shapes.value))
             inertials = gui.add_checkbox('inertia boxes and centres of mass', True)
             inertials.on_update(lambda _: self.scene.show_inertials(inertials.value))
-        if self.motion is not None:
-            play = gui.add_button(f'Play the motion ({self.motion.duration:.3g} s)')
-            play.on_click(lambda _: self.play())
         lines = [f'- {issue.severity}, {issue.where}: {issue.text}'
                  for issue in self.report.issues]
         lines += [f'- not drawn: {note}' for note in self.scene.notes]
@@ -141,7 +133,7 @@ def _number(value: float) -> str:
     return '0' if abs(value) < SMALLEST else f'{value:.3g}'
 
 
-def serve(model: Model, folders: Iterable[Path] = (), *, port: int = 8080,
+def serve(model: Model, folders: Iterable[Path] = (), *, port: int = PORT,
           beside: Model | None = None, motion: Excitation | None = None,
           ready: Callable[[str], None] = print) -> None:
     """Show a robot in the browser until the program is interrupted.
@@ -162,22 +154,11 @@ def serve(model: Model, folders: Iterable[Path] = (), *, port: int = 8080,
     ValueRangeError
         The motion or the other model has other joints.
     """
-    if not PORTS[0] <= port <= PORTS[1]:
-        raise ValueRangeError('port', port, f'{PORTS[0]} to {PORTS[1]}')
     for what, one in (('motion', motion), ('other model', beside)):
         if one is not None and tuple(one.joint_names) != model.joint_names:
             raise ValueRangeError(f'joints of the {what}', ', '.join(one.joint_names),
                                   ', '.join(model.joint_names))
-    with socket.socket() as probe:
-        if probe.connect_ex((HOST, port)) == 0:
-            raise OutputError('it is in use', path=f'port {port}', valid='another --port')
-    viser = package('viser')
-    with redirect_stdout(StringIO()):  # its banner; `ready` says the same in one line
-        server = viser.ViserServer(host=HOST, port=port, label=model.name, verbose=False)
-    try:
+    with opened(port, model.name) as (server, address):
         Viewer(server, model, folders, beside=beside, motion=motion)
-        ready(f'http://{HOST}:{server.get_port()}')
+        ready(address)
         threading.Event().wait()
-    finally:
-        with redirect_stdout(StringIO()):
-            server.stop()
