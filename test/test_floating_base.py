@@ -6,6 +6,7 @@ import pytest
 from robots import ROBOTS, joint, link, random_robot, robot, text_of
 
 import robodyn_ros as rd
+from robodyn_ros.commands.main import main
 from robodyn_ros.dynamics.catalogue import Catalogue
 
 ALL = sorted(path.relative_to(ROBOTS).as_posix() for path in ROBOTS.rglob('*.urdf'))
@@ -222,7 +223,7 @@ def test_batches_and_singles_agree_and_the_home_pose_is_valid(flyer, rng):
         dynamics.gravity(np.zeros(8))
 
 
-def test_base_parameters_of_a_floating_robot():
+def test_base_parameters_of_a_floating_robot(tmp_path, capsys):
     """Bodies on revolute joints keep 7 or 8 of 10, the base keeps all ten.
 
     The base alone determines its ten parameters; each body on a revolute joint adds seven (mass
@@ -241,6 +242,10 @@ def test_base_parameters_of_a_floating_robot():
                                     'mz')]
     fixed = rd.base_parameters(rd.load_model(text), 'rigid')
     assert fixed.count < base.count
+    (tmp_path / 'robot.urdf').write_text(text)
+    assert main(['parameters', str(tmp_path / 'robot.urdf'), '--base', 'floating',
+                 '--kind', 'rigid']) == 0
+    assert '24 base parameters' in capsys.readouterr().out
 
 
 def test_a_floating_joint_of_the_urdf_releases_the_base(rng):

@@ -1,6 +1,7 @@
 """Robots with many joints: their terms come from smaller kernels."""
 
 import numpy as np
+import pinocchio as pin
 import pytest
 from robots import joint, link, random_robot, robot
 
@@ -60,6 +61,18 @@ def test_a_long_chain(rng):
     for name in ('mass_factors', 'inverse_dynamics'):
         per_joint = [one.kernel(name).operations() / one.n for one in (half, dynamics)]
         assert per_joint[1] < 1.1 * per_joint[0]
+
+
+def test_two_hundred_joints_agree_with_pinocchio(rng):
+    text = chain(200)
+    model = rd.load_model(text)
+    dynamics, other = rd.Dynamics(model), pin.buildModelFromXML(text)
+    other.gravity.linear = np.array(model.gravity)
+    data, q = other.createData(), rng.uniform(-3, 3, model.n)
+    qd, tau = rng.normal(size=(2, model.n))
+    upper = np.triu(pin.crba(other, data, q))
+    close(dynamics.mass_matrix(q), upper + np.triu(upper, 1).T)
+    close(pin.rnea(other, data, q, qd, dynamics.forward_dynamics(q, qd, tau)), tau)
 
 
 def test_a_massless_joint_of_a_large_robot_is_named():

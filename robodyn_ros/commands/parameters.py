@@ -4,9 +4,16 @@ from __future__ import annotations
 
 import argparse
 
-from robodyn_ros.commands.options import add_kind, add_loops, add_robot, robot_of
+from robodyn_ros.commands.options import (
+    add_choice,
+    add_kind,
+    add_loops,
+    add_robot,
+    robot_of,
+)
 from robodyn_ros.dynamics import dynamics_of
 from robodyn_ros.identification import base_parameters
+from robodyn_ros.model.build import BASES
 from robodyn_ros.model.kinds import KIND_NAMES
 
 
@@ -15,9 +22,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_robot(parser)
     add_loops(parser)
     add_kind(parser, KIND_NAMES)
+    add_choice(parser, '--base', 'BASE', 'whether the root link moves freely', BASES, 'auto')
 
 
 def run(options: argparse.Namespace) -> int:
     """Print the table."""
-    print(base_parameters(dynamics_of(robot_of(options), options.loops), options.kind).to_text())
+    robot = dynamics_of(robot_of(options, base=options.base), options.loops)
+    print(base_parameters(robot, options.kind).to_text())
     return 0

@@ -98,7 +98,7 @@ def identify(model: Model | RobotDynamics, logs: Log | Sequence[Log],
     every = logs_of(logs)
     tell('reading and filtering')
     dynamics = dynamics_of(model)
-    dynamics.model.require_fixed_base('identification')
+    dynamics.model.require_fixed_base('identify, but by identify_floating_base')
     pieces = _pieces(dynamics, every, chosen, notes)
     spectrum = motion_spectrum(pieces)
     tell('filters')

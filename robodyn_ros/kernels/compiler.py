@@ -24,6 +24,9 @@ REPEATABLE_OPTIONS = 15  # first version of LLVM in which an option can be set m
 # Characters of IR above which code generation uses a lower optimisation level. The machine code is
 # within 5 % as fast (measured on arms and humanoids) and is generated two to four times as fast.
 LARGE_IR = 300_000
+# Characters above which code generation does not optimise: the code of a chain of 100 joints is
+# generated four to ten times as fast, and takes 1.5 times as long.
+HUGE_IR = 2_000_000
 
 
 class LlvmliteVersionError(RobodynError):
@@ -48,7 +51,7 @@ def check_version(version: str) -> None:
             'python3-llvmlite of Debian 12 and Ubuntu 24.04, or from pip')
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=3)
 def _target(level: int) -> Any:
     _initialize()
     return llvm.Target.from_default_triple().create_target_machine(
@@ -125,7 +128,7 @@ class Compiler:
 
 def compile_ir(text: str) -> bytes:
     """Return the object file of IR; only code generation optimises, no passes on the IR run."""
-    target = _target(2 if len(text) < LARGE_IR else 1)
+    target = _target(2 if len(text) < LARGE_IR else 1 if len(text) < HUGE_IR else 0)
     module = llvm.parse_assembly(text)
     module.verify()
     with _without_machine_scheduler():
