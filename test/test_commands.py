@@ -75,6 +75,29 @@ def test_run_starts_a_node_with_a_robot_and_parameters(tmp_path):
 
 
 @pytest.mark.nodes
+def test_a_remapping_of_run_is_not_taken_for_an_argument_of_the_watchdog(tmp_path):
+    pytest.importorskip('rclpy', reason='ROS 2 is not set up')
+    path = tmp_path / 'planar.urdf'
+    path.write_text(planar_2r())
+    process = subprocess.Popen(
+        [sys.executable, '-m', 'robodyn_ros.commands.main', 'run', 'feedforward', '--urdf', path,
+         '-r', '~/torque:=/elsewhere', '-p', 'mode:=pd'], text=True,
+        env={**os.environ, 'ROS_DOMAIN_ID': new_domain(), 'PYTHONUNBUFFERED': '1'},
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    try:
+        lines = []
+        for line in process.stdout:
+            lines.append(line)
+            if 'waiting for joint_states' in line:
+                break
+    finally:
+        process.send_signal(signal.SIGINT)
+        lines += process.communicate(timeout=30)[0].splitlines()
+    assert 'model 1' in ' '.join(lines) and process.returncode == 0
+    assert not [line for line in lines if 'deprecated' in line]
+
+
+@pytest.mark.nodes
 def test_a_misspelt_parameter_of_run_starts_no_node(capsys):
     pytest.importorskip('rclpy', reason='ROS 2 is not set up')
     assert main(['run', 'dynamics', '-p', 'gravty:=[0,0,1]']) == 2

@@ -11,6 +11,7 @@ import os
 import select
 import signal
 import socket
+import sys
 import time
 from contextlib import suppress
 from dataclasses import dataclass
@@ -138,6 +139,14 @@ class Watchdog:
             send(self._connection, value)
 
 
+def ros_arguments(words: list[str]) -> list[str]:
+    """Return the arguments from ``--ros-args`` on, for example the enclave.
+
+    Those before are the arguments of another program, such as ``robodyn run NODE -r FROM:=TO``.
+    """
+    return words[words.index('--ros-args'):] if '--ros-args' in words else []
+
+
 def watch(argument: tuple[Any, socket.socket, tuple[int, ...]]) -> None:
     """Watch a node until it has ended; the task of the process."""
     place, connection, (memory,) = argument
@@ -150,7 +159,7 @@ def watch(argument: tuple[Any, socket.socket, tuple[int, ...]]) -> None:
     from std_msgs.msg import Float64MultiArray
 
     pulse = Pulse(memory)
-    rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
+    rclpy.init(args=ros_arguments(sys.argv), signal_handler_options=SignalHandlerOptions.NO)
     node = Node(f'{place.name}_watchdog', namespace=place.namespace, use_global_arguments=False,
                 start_parameter_services=False, enable_rosout=True)
     torque = node.create_publisher(JointState, place.torque, 10)
