@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import threading
+import xml.etree.ElementTree as ET
 from importlib import import_module
 
 import numpy as np
@@ -131,7 +132,13 @@ def test_demo_closes_the_loop_and_ends_by_itself(tmp_path):
                   'agrees with the Python library'):
         assert words in ran.stdout
     assert_five_times_better(ran, 'revolute joints')  # the fingers slide
-    assert picture.read_text().count('Coriolis') == 1  # one frame
+    frames = ET.parse(picture).getroot().findall('{http://www.w3.org/2000/svg}g')
+    texts = [''.join(frame.itertext()).replace('\xa0', ' ') for frame in frames]
+    # the last frame is below the others
+    assert ['PD + gravity' in text for text in texts] == [True, False, True, False]
+    assert all(text.count('Coriolis') == 1 for text in texts)
+    assert 'tracking' in texts[0] and 'tracking' not in texts[1]
+    assert len({one.get('viewBox') for one in ET.parse(picture).iter() if one.get('viewBox')}) == 1
     assert plot.stat().st_size > 10_000
     log = rd.read_log(bag, rd.load_model(PANDA_URDF))
     kept = next(line for line in ran.stdout.splitlines() if ' messages in ' in line)

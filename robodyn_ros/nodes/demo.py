@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 import time
 from contextlib import ExitStack
@@ -43,6 +42,7 @@ from robodyn_ros.nodes.demo_display import (
     summary,
     table,
 )
+from robodyn_ros.nodes.demo_picture import moving_picture
 from robodyn_ros.nodes.fast_path import DEPTH, FastSubscriptions
 from robodyn_ros.nodes.processes import NodeProcess
 from robodyn_ros.nodes.stamps import nanoseconds, set_nanoseconds
@@ -173,7 +173,9 @@ def run_demo(model: Model, text: str, *, seconds: float, picture: Path | None = 
                 for title, track in zip(titles, tracks, strict=True)], plot)
             console.print(f'{plot} written')
         if picture is not None:
-            _save_picture(picture, model, tracks, audience.heard, motion, wrong)
+            picture.write_text(moving_picture([
+                *(track.frame for track in tracks),
+                Group(tracks[-1].frame, summary(model, tracks, wrong))], WIDE), encoding='utf-8')
         return 0 if good else 1
 
 
@@ -212,12 +214,15 @@ def _run(law: str, motion: Excitation, audience: Audience, executor: Any,
     end = start + int(motion.duration * 1e9)
     began = time.monotonic()
 
-    def shown() -> Group:
+    def shown(width: int = console.width) -> Group:
         return table(LAWS[law], audience.heard, motion, start, time.monotonic() - began, model,
-                      console.width)
+                     width)
 
+    frame = None
     with Live(shown(), console=console, auto_refresh=False) as live:
-        while nanoseconds(audience.heard.latest('/joint_states').header.stamp) < end:
+        while (now := nanoseconds(audience.heard.latest('/joint_states').header.stamp)) < end:
+            if frame is None and now > (start + end) // 2:
+                frame = shown(WIDE)
             audience.ready()
             if not _spin(executor, 0.4, nodes) or time.monotonic() - began > 60 + 20 * (
                     motion.duration):
@@ -231,7 +236,7 @@ def _run(law: str, motion: Excitation, audience: Audience, executor: Any,
     order = [states[0].name.index(name) for name in model.joint_names]
     q, torque = (np.array([getattr(m, name) for m in states])[inside][:, order]
                  for name in ('position', 'effort'))
-    return Track(law, t[inside], q, motion.at(t[inside]).q, torque)
+    return Track(law, t[inside], q, motion.at(t[inside]).q, torque, frame or shown(WIDE))
 
 
 def _terms_error(heard: Heard, model: Model) -> float:
@@ -248,19 +253,6 @@ def _terms_error(heard: Heard, model: Model) -> float:
         value = np.array([getattr(m, name) for m in messages]).reshape(wanted.shape)
         worst = max(worst, float(np.abs(value - wanted).max() / max(np.abs(wanted).max(), 1e-6)))
     return worst
-
-
-def _save_picture(path: Path, model: Model, tracks: list[Track], heard: Heard,
-                  motion: Excitation, wrong: float) -> None:
-    """Write one frame of the last motion, and the comparison, as a picture of a terminal."""
-    console = Console(record=True, width=WIDE, file=io.StringIO())
-    first, last = (nanoseconds(deserialize_message(heard.messages['/joint_states'][k],
-                                                   JointState).header.stamp) for k in (0, -1))
-    start = last - int(motion.duration * 1e9)
-    console.print(table(LAWS[tracks[-1].law], heard, motion, start, (last - first) * 1e-9, model,
-                         console.width))
-    console.print(summary(model, tracks, wrong))
-    path.write_text(console.export_svg(title='robodyn demo'), encoding='utf-8')
 
 
 def _spin(executor: Any, seconds: float, nodes: list[NodeProcess], until: Any = None) -> bool:

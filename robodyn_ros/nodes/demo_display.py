@@ -25,13 +25,17 @@ HEARD = {'/joint_states': JointState, '/simulator/torque': JointState,
 
 @dataclass(eq=False)
 class Track:
-    """The motion under one law: time from its start (s), measured and wanted positions, torque."""
+    """The motion under one law: time from its start (s), measured and wanted positions, torque.
+
+    ``frame`` is what the terminal showed in the middle of the motion.
+    """
 
     law: str
     t: Any
     q: Any
     wanted: Any
     torque: Any
+    frame: Any
 
     @property
     def error(self) -> Any:
