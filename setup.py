@@ -15,7 +15,7 @@ EXTRAS = {
     'meshes': ['scipy', 'trimesh'],
     'demo': ['matplotlib', 'mujoco', 'rich', 'scipy'],
     'notebook': ['pandas'],
-    'view': ['trimesh', 'viser'],
+    'view': ['scipy', 'trimesh', 'viser'],
     'docs': ['furo', 'myst-parser', 'numpydoc', 'sphinx', 'sphinx-copybutton'],
 }
 # pip puts all scripts on PATH, where a name has to say whose it is; colcon puts them into

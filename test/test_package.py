@@ -94,6 +94,11 @@ raise SystemExit(executables.dynamics())
     assert done.stderr.startswith('robodyn-dynamics: nodes need ROS 2 (')
 
 
+def test_the_view_needs_only_the_packages_of_its_extra():
+    done = python_without(set(EXTRAS) - set(constant('EXTRAS')['view']), 'import robodyn_ros.view')
+    assert done.returncode == 0, done.stderr
+
+
 def test_every_optional_package_is_in_an_extra():
     extras = constant('EXTRAS')
     for name, extra in EXTRAS.items():
