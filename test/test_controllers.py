@@ -2,11 +2,14 @@
 
 import filecmp
 import subprocess
+from pathlib import Path
 
 import numpy as np
 import pytest
 from exports import ROOT, STRICT, cases, compilers
+from robots import planar_2r
 
+import robodyn_ros as rd
 from robodyn_ros.control import Reference, laws
 from robodyn_ros.control.laws import Gains
 from robodyn_ros.export.plugin import HEADER
@@ -268,3 +271,29 @@ def test_values_pass_between_threads(tmp_path):
 def test_exporter_and_controller_have_the_same_table():
     assert filecmp.cmp(ROOT / 'robodyn_ros/export' / HEADER,
                        CORE / 'include/robodyn_controllers' / HEADER, shallow=False)
+
+
+def test_the_simulated_robot_moves_as_the_equations_say(tmp_path, rng):
+    """From the URDF alone, although the files of its meshes do not exist."""
+    mujoco = Path(pytest.importorskip('mujoco').__file__).parent
+    library = next(mujoco.glob('libmujoco.so*'))
+    program = tmp_path / 'runner'
+    subprocess.run([GXX, '-std=c++17', *STRICT, '-O1', f'-I{CORE}/include', '-isystem',
+                    mujoco / 'include', CORE / 'test/mujoco_runner.cpp',
+                    CORE / 'src/mujoco_robot.cpp', library, f'-Wl,-rpath,{mujoco}',
+                    '-o', program], check=True)
+    text = planar_2r().replace('<inertial>', '<collision><geometry><mesh filename='
+                               '"package://nowhere/a.stl"/></geometry></collision><inertial>')
+    (tmp_path / 'robot.urdf').write_text(text)
+    model = rd.load_model(text, gravity=(0, 0, -9.81))
+    q, tau = rng.uniform(-2, 2, (2, 2))
+
+    def run(*names):
+        return subprocess.run(
+            [program, tmp_path / 'robot.urdf', '1e-7', str(len(names)), *names,
+             *map(repr, q.tolist()), *map(repr, tau.tolist())],
+            check=True, capture_output=True, text=True).stdout
+
+    np.testing.assert_allclose(np.array(run(*model.joint_names).split(), float),
+                               rd.Dynamics(model).forward_dynamics(q, 0 * q, tau), rtol=1e-5)
+    assert "no revolute or prismatic joint 'j9'; its joints: j1, j2" in run('j1', 'j9')
