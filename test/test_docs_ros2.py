@@ -47,11 +47,14 @@ def place(work):  # noqa: F811
 
 
 def started(process, line):
-    """Wait until all nodes of a launch file have their model."""
+    """Wait until a node runs, or all nodes of a launch file have their model."""
+    if line.startswith('ros2 run '):
+        return process.wait_for(f'[{line.split()[3]}]', 60.0)
     process.wait_for('process started', 60.0)
     names = set(re.findall(r'\[INFO\] \[(\w+)-\d+\]: process started', process.log()))
     for name in names - {'gz'}:
         process.wait_for(f'[{name}]: model 1' if 'urdf:=' in line else f'[{name}]', 120.0)
+    return None
 
 
 @pytest.mark.parametrize('lines', list(groups()))
