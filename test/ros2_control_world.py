@@ -113,7 +113,13 @@ class ControllerManager:
         assert self.call(SwitchController, 'switch_controller', request).ok, self.output()
 
     def call(self, kind, service, request):
-        return self.world.call(kind, f'/controller_manager/{service}', request)
+        client = self.world.node.create_client(kind, f'/controller_manager/{service}')
+        assert client.wait_for_service(60.0), self.output()
+        self.world.spin(0.5)  # both directions must match, or the answer is lost
+        future = client.call_async(request)
+        self.world.wait(future.done, f'an answer of {service}')
+        self.world.node.destroy_client(client)
+        return future.result()
 
     def stop(self):
         self.process.send_signal(signal.SIGINT)
