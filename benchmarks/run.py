@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 
+from birdy import birdy
 from closed_loop import closed_loop
 from excitation import excitation
 from identification import identification
@@ -15,7 +16,8 @@ from speed import ROBOTS, speed
 
 if __name__ == '__main__':
     wanted = sys.argv[1:] or ['speed', 'loops', 'large_robots', 'latency', 'scheduling',
-                              'closed_loop', 'identification', 'excitation']
+                              'closed_loop', 'identification', 'birdy',
+                              'excitation']
     if 'speed' in wanted:
         for robot in ROBOTS:
             print('\n'.join(speed(robot)), end='\n\n', flush=True)
@@ -31,5 +33,7 @@ if __name__ == '__main__':
         print('\n'.join(closed_loop()))
     if 'identification' in wanted:
         identification()
+    if 'birdy' in wanted:
+        birdy()
     if 'excitation' in wanted:
         excitation()

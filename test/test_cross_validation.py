@@ -1,5 +1,6 @@
 """Cross-validation over runs, and the options of the command line that go with it."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -58,6 +59,22 @@ def test_rollouts_follow_the_motion():
         rd.roll_out(result, second, horizons=(60.0,))
 
 
+def test_a_validation_has_a_rollout_that_counts_for_the_verdict():
+    """Also where the description has no inertia, so that it cannot be simulated itself."""
+    first, second = runs(2)
+    upper, lower = planar_2r().split('<link name="lower">')
+    bare = rd.load_model(f'{upper}<link name="lower">'
+                         + re.sub('<inertial>.*?</inertial>', '', lower, flags=re.DOTALL),
+                         gravity=(0, -9.81, 0))
+    validation = rd.validate(rd.identify(bare, first, friction='coulomb'), second)
+    assert np.isinf(validation.rollout.description).all()
+    assert (validation.rollout.open_loop[0] < 0.005).all()
+    assert 'open loop' in validation.to_text()
+    strict = rd.validate(rd.identify(TRUE, first, friction='coulomb'), second,
+                         thresholds=rd.Thresholds(rollout=1e-6))
+    assert strict.verdict == 'doubtful' and 'simulated under the measured' in strict.reasons[0]
+
+
 def test_the_commands(tmp_path, capsys):
     from robots import planar_2r
 
@@ -88,7 +105,7 @@ def test_the_commands(tmp_path, capsys):
     parameters = yaml.safe_load((tmp_path / 'locked/parameters.yaml').read_text())
     assert all(name.endswith(':j1') for name in parameters['base_parameters'])
     assert parameters['friction']['width'] == 0.01
-    assert set(parameters['rollout']['open_loop']) == {'0.1 s', '0.5 s', '2 s'}
+    assert set(parameters['validation']['rollout']['open_loop']) == {'0.1 s', '0.5 s', '2 s'}
     assert 'No URDF, because joints were locked: j2' in capsys.readouterr().out
 
 

@@ -1,5 +1,7 @@
 """Identification of robots whose true parameters are known."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from synthetic import LWR4, coloured_noise, fourier_motion, log_of, lwr4_with_drives
@@ -302,6 +304,22 @@ def test_a_delay_of_the_torques_is_found(true, motion, rng):
     without = np.linalg.norm((result.estimate_.values - u.shift - want) / u.deviation)
     assert with_it < 0.7 * without
     assert 'older than the positions' in ' '.join(result.notes)
+
+
+def test_kinematics_alone_suffice(rng):
+    """A Denavit-Hartenberg table without inertials is identified and validated."""
+    rows = [(0.0, np.pi / 2, 0.4, 0.0), (0.5, 0.0, 0.0, 0.0)]
+    bodies = [rd.Inertial(8.0, np.array([0, -0.1, 0.02]), np.diag([0.1, 0.05, 0.1])),
+              rd.Inertial(6.0, np.array([-0.2, 0.01, 0.03]), np.diag([0.03, 0.2, 0.2]))]
+    arm = rd.model_from_dh(rows, bodies, lower=[-2, -2], upper=[2, 2])
+    arm = replace(arm, velocity_limit=np.full(2, 3.0))
+    first, second = (exact_log(arm, rng) for _ in range(2))
+    bare = rd.model_from_dh(rows)
+    assert not bare.inertial_parameters.any()
+    result = rd.identify(bare, first, friction='coulomb')
+    validation = rd.validate(result, second, consistent=True)
+    assert validation.total < 1e-3 and validation.nominal_total == 1.0
+    assert (result.model.inertial_parameters[:, 6] > 0.5).all()
 
 
 def test_a_guard_by_default_leaves_half_of_the_fast_samples(true, motion):

@@ -216,8 +216,6 @@ def _print(outcome: Outcome, validation: Sequence[Log], folder: Path) -> None:
     print(outcome.validation.to_text())
     print(f'  with physically consistent parameters: {outcome.consistent.total:.2%} '
           f'({outcome.consistent.total_filtered:.2%} filtered)')
-    if outcome.rollout is not None:
-        print(outcome.rollout.to_text())
     print(f'\nWritten to {folder}:')
     for path in outcome.files:
         print(f'  {path.name}')

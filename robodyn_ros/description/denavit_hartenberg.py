@@ -20,7 +20,7 @@ CONVENTIONS = ('standard', 'modified')
 
 def description_from_dh(
     table: ArrayLike,
-    inertials: Sequence[Inertial | None],
+    inertials: Sequence[Inertial | None] | None = None,
     *,
     convention: str = 'standard',
     prismatic: Sequence[bool] | None = None,
@@ -43,9 +43,10 @@ def description_from_dh(
         raise ShapeError('table', 'no rows, or numbers that are not finite',
                          '(n, 4), finite: a, alpha, d, theta')
     n = len(rows)
+    bodies = [None] * n if inertials is None else list(inertials)
     slides = [False] * n if prismatic is None else list(prismatic)
-    if len(inertials) != n or len(slides) != n:
-        raise ShapeError('inertials and prismatic', f'{len(inertials)} and {len(slides)} entries',
+    if len(bodies) != n or len(slides) != n:
+        raise ShapeError('inertials and prismatic', f'{len(bodies)} and {len(slides)} entries',
                          f'{n} of each')
     limits = [np.full(n, default) if given is None else real_array(limit, given, (n,))
               for limit, given, default in (('lower', lower, -np.inf), ('upper', upper, np.inf))]
@@ -67,6 +68,6 @@ def description_from_dh(
             links.append(Link(child))
             joints.append(Joint(f'frame{i + 1}', 'fixed', child, f'link{i + 1}',
                                 np.array([a, 0.0, 0.0]), axis_rotation(X, alpha), np.zeros(3)))
-        links.append(Link(f'link{i + 1}', inertials[i]))
+        links.append(Link(f'link{i + 1}', bodies[i]))
     description = RobotDescription(name, tuple(links), tuple(joints))
     return description if motors is None else from_yaml(description, motors)

@@ -9,16 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from robodyn_ros.dynamics import RobotDynamics
-from robodyn_ros.errors import IdentificationError, LogError, ValueRangeError
+from robodyn_ros.errors import LogError, ValueRangeError
 from robodyn_ros.identification import (
     Log,
     Result,
-    Rollout,
     Settings,
     Thresholds,
     Validation,
     identify,
-    roll_out,
     save_motors,
     save_parameters,
     validate,
@@ -38,16 +36,12 @@ PHASES = ('reading and filtering', 'filters', 'friction', 'base parameters',
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """The result of a run, its validation, and the files that were written.
-
-    The rollout is None if there is none, see `roll_out`.
-    """
+    """The result of a run, its validation, and the files that were written."""
 
     result: Result
     validation: Validation
     consistent: Validation
     files: tuple[Path, ...]
-    rollout: Rollout | None = None
 
     def why_not_apply(self, force: bool = False) -> str:
         """Return why the model must not be applied to running nodes; empty if it may.
@@ -104,19 +98,10 @@ def identify_and_write(model: Model | RobotDynamics, logs: Sequence[Log],
     tell(PHASES[-2])
     validation = validate(result, list(held_out), thresholds=thresholds)
     consistent = validate(result, list(held_out), consistent=True, thresholds=thresholds)
-    rollout = rollout_of(result, held_out)
     tell(PHASES[-1])
     files = write_results(result, validation, consistent, folder, command=command,
-                          record=record, rollout=rollout)
-    return Outcome(result, validation, consistent, tuple(files), rollout)
-
-
-def rollout_of(result: Result, logs: Sequence[Log]) -> Rollout | None:
-    """Return the rollout along logs; None for robots, kinds and logs that have none."""
-    try:
-        return roll_out(result, logs)
-    except IdentificationError:
-        return None
+                          record=record)
+    return Outcome(result, validation, consistent, tuple(files))
 
 
 def locked_joints(model: Model) -> list[str]:
@@ -141,7 +126,7 @@ def split_logs(logs: Sequence[Log], fraction: float) -> tuple[list[Log], list[Lo
 
 def write_results(result: Result, validation: Validation, consistent: Validation,
                   folder: str | Path, *, command: str = '',
-                  record: Record | None = None, rollout: Rollout | None = None) -> list[Path]:
+                  record: Record | None = None) -> list[Path]:
     """Write everything to a folder, either all files or none.
 
     Parameters
@@ -150,8 +135,6 @@ def write_results(result: Result, validation: Validation, consistent: Validation
         See `save_report`.
     folder : str or Path
         The folder; it is created if it does not exist.
-    rollout : Rollout, optional
-        The result of `roll_out`.
 
     Returns
     -------
@@ -169,7 +152,7 @@ def write_results(result: Result, validation: Validation, consistent: Validation
         folder.mkdir(parents=True, exist_ok=True)
         shutil.rmtree(fresh, ignore_errors=True)
         fresh.mkdir()
-        save_parameters(result, fresh / PARAMETERS, validation, rollout)
+        save_parameters(result, fresh / PARAMETERS, validation)
         if result.model.description.urdf and not locked_joints(result.model):
             write_urdf(result.model, fresh / URDF)
         save_motors(result.model, fresh / MOTORS)

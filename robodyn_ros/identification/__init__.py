@@ -7,12 +7,13 @@ from robodyn_ros.identification.floating_base import (
     FloatingBaseResult,
     identify_floating_base,
 )
-from robodyn_ros.identification.identify import identify, reduce, validate
+from robodyn_ros.identification.held_out import roll_out, validate
+from robodyn_ros.identification.identify import identify, reduce
 from robodyn_ros.identification.log import Log
 from robodyn_ros.identification.log_format import LogFormat
 from robodyn_ros.identification.reading import read_log
 from robodyn_ros.identification.result import Result
-from robodyn_ros.identification.rollout import Rollout, roll_out
+from robodyn_ros.identification.rollout import Rollout
 from robodyn_ros.identification.settings import FilterSettings, Settings
 from robodyn_ros.identification.validation import Validation
 from robodyn_ros.identification.verdict import Criterion, Thresholds

@@ -88,10 +88,10 @@ def choose_filters(linear: LinearModel, pieces: Sequence[Piece], spectrum: Spect
         segments = segments_of(pieces, replace(automatic, cutoff=one), [])
         observations = Observations(linear, segments, **options)  # type: ignore[arg-type]
         coarse = Coarse(observations, max(decimations))
-        raw = coarse.raw(coarse.matrices)
+        raw = coarse.raw(coarse.means)
         for other in decimations:
             try:
-                folds = coarse.folds(coarse.matrices, other, raw)
+                folds = coarse.folds(coarse.means, other, raw)
             except LogError:
                 continue
             found.errors[one, other] = float(np.sqrt(folds.errors(kept).mean()))

@@ -17,7 +17,8 @@ import scipy.sparse
 from robodyn_ros.errors import IdentificationError
 from robodyn_ros.identification.linear_model import LinearModel
 from robodyn_ros.identification.observations import triangular
-from robodyn_ros.model import Model
+from robodyn_ros.model import PARAMETER_NAMES, Model
+from robodyn_ros.numerics import safe_divide
 from robodyn_ros.packages import package
 from robodyn_ros.spatial import Array, inertia_components, inertia_tensor
 
@@ -25,6 +26,8 @@ MARGIN = 1e-3  # P is at least this fraction of the nominal P0
 PRIORS = (1.0, 1e-2, 1e-4, 1e-6)  # at 1, one standard deviation of the prior is a factor of e
 LOSS = 0.0005  # relative increase of the cross-validation error accepted for a stronger prior
 SMALLEST_RADIUS = 0.01  # m, smallest radius of gyration of a nominal body
+GUESSED_RADIUS = 0.1  # m, of bodies without a nominal mass if all joints are in one place
+SMALLEST_GUESS = 0.1  # kg, of such a body
 SMALLEST_MASS = 0.05  # smallest mass of a nominal body, relative to the median mass
 NONNEGATIVE = ('Ia', 'Fvl', 'Fcl', 'Fvm', 'Fcm', 'Ftl', 'Ftm')
 _ROOT2 = np.sqrt(2.0)
@@ -187,7 +190,8 @@ def _coordinates(linear: LinearModel, triangle: Array) -> _Coordinates:
     shift, spread = np.zeros(p), np.zeros((p, p))
     nonnegative = [False] * p
     sets: list[list[int]] = []
-    nominal = _nominal_bodies(linear)
+    nominal = _nominal_bodies(linear) if linear.model.inertial_parameters[:, 6].any() \
+        else _guessed_bodies(linear, triangle)
     bodies: dict[int, list[int]] = {}
     norms = np.linalg.norm(w, axis=0)
     for k, column in enumerate(linear.columns):
@@ -231,6 +235,24 @@ def _nominal_bodies(linear: LinearModel) -> dict[int, Array]:
         p[:3, 3] = p[3, :3] = mass * com
         found[body] = p
     return found
+
+
+def _guessed_bodies(linear: LinearModel, triangle: Array) -> dict[int, Array]:
+    """Return pseudo-inertias for a robot without any nominal mass: equal bodies at the joints.
+
+    Their size is half of a typical distance between joints. Their mass explains as much of the
+    torque as such bodies can.
+    """
+    lengths = np.linalg.norm(linear.model.translation, axis=1)
+    lengths = lengths[lengths > SMALLEST_RADIUS]
+    radius = 0.5 * float(np.median(lengths)) if len(lengths) else GUESSED_RADIUS
+    one = np.diag([radius**2] * 3 + [1.0])
+    values = dict(zip(PARAMETER_NAMES, rigid_of(one), strict=False))
+    unit = np.array([values.get(column.term, 0.0) for column in linear.columns])
+    felt = triangle[:, :-1] @ unit
+    mass = safe_divide(float(felt @ triangle[:, -1]), float(felt @ felt))
+    bodies = (-1, *linear.bodies) if linear.payload is not None else linear.bodies
+    return {body: max(mass, SMALLEST_GUESS) * one for body in bodies}
 
 
 def _svec(matrix: Array) -> Array:

@@ -10,7 +10,8 @@ import numpy as np
 
 from robodyn_ros.dynamics import RobotDynamics
 from robodyn_ros.errors import IdentificationError
-from robodyn_ros.identification.identify import identify, validate
+from robodyn_ros.identification.held_out import validate
+from robodyn_ros.identification.identify import identify
 from robodyn_ros.identification.log import Log
 from robodyn_ros.identification.result import Result
 from robodyn_ros.identification.settings import Settings

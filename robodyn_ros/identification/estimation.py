@@ -167,7 +167,27 @@ def instrumental_variables(observations: Observations, kept: tuple[int, ...],
     """
     calm = [replace(segment, q=segment.smooth[0], qd=segment.smooth[1], qdd=segment.smooth[2])
             for segment in observations.segments]
-    instruments = observations.changed(calm)
+    return instrumented(observations, observations.changed(calm), kept, estimate)
+
+
+def instrumented(observations: Observations, instruments: Observations, kept: tuple[int, ...],
+                 estimate: Estimate) -> Array:
+    """Estimate by instrumental variables, given by the observations of another motion.
+
+    Parameters
+    ----------
+    observations, instruments : Observations
+        The measured motion, and one of the same times whose noise is independent of it.
+    kept : tuple of int
+        The b columns of the base parameters.
+    estimate : Estimate
+        An estimate with the standard deviation of each row.
+
+    Returns
+    -------
+    ndarray, shape (b,)
+        ``(Z' W)^-1 Z' tau``, rows weighted as in the estimate.
+    """
     b = len(kept)
     left, right = np.zeros((b, b)), np.zeros(b)
     for block, other in zip(observations.blocks(), instruments.blocks(), strict=True):

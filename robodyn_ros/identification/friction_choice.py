@@ -154,10 +154,10 @@ class _Search:
         self.linear, self.coarse, self.cutoff = observations.linear, coarse, cutoff
         self.base = [k for k in base_parameters(self.linear).kept
                      if not is_friction(self.linear.columns[k].term)]
-        self.rigid = [w[:, :, self.base] for w in coarse.matrices]
+        self.rigid = [w[:, :, self.base] for w in coarse.means]
         self.load = np.zeros(0)
         if self.linear.can_follow_load:
-            folds = coarse.folds(coarse.matrices, cutoff)
+            folds = coarse.folds(coarse.means, cutoff)
             kept = list(base_parameters(self.linear).kept)
             self.load = self.standard(kept, folds.estimate(kept), self.linear)
 

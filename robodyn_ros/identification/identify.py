@@ -1,4 +1,4 @@
-"""Identification from logs to an identified robot: `identify`, `validate` and `reduce`."""
+"""Identification from logs to an identified robot: `identify` and `reduce`."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from robodyn_ros.identification.consistency import consistent_estimate, inconsis
 from robodyn_ros.identification.estimation import (
     Estimate,
     counts_of,
-    huber,
     instrumental_variables,
-    least_squares,
 )
 from robodyn_ros.identification.friction import FrictionShape
 from robodyn_ros.identification.friction_choice import friction_for
 from robodyn_ros.identification.identified_model import identified_model
 from robodyn_ros.identification.linear_model import LinearModel
 from robodyn_ros.identification.log import Log, logs_of
+from robodyn_ros.identification.methods import estimate_by
+from robodyn_ros.identification.methods.problem import Problem
 from robodyn_ros.identification.observations import Observations, factors_of, merge
 from robodyn_ros.identification.pieces import Piece, Spectrum, pieces_of
 from robodyn_ros.identification.remarks import remarks
@@ -44,9 +44,7 @@ from robodyn_ros.identification.signals import (
     segments_of,
 )
 from robodyn_ros.identification.statistics import Uncertainty, significant, uncertainty_of
-from robodyn_ros.identification.validation import Validation, validate_on
-from robodyn_ros.identification.verdict import Thresholds
-from robodyn_ros.keywords import checked_keywords, checked_options
+from robodyn_ros.keywords import checked_options
 from robodyn_ros.model import Model
 from robodyn_ros.numerics import safe_divide
 from robodyn_ros.spatial import Array
@@ -99,10 +97,10 @@ def identify(model: Model | RobotDynamics, logs: Log | Sequence[Log],
     tell('reading and filtering')
     dynamics = dynamics_of(model)
     dynamics.model.require_fixed_base('identify, but by identify_floating_base')
-    pieces = _pieces(dynamics, every, chosen, notes)
+    pieces = measured_pieces(dynamics, every, chosen, notes)
     spectrum = motion_spectrum(pieces)
     tell('filters')
-    options = _options(dynamics, chosen)
+    options = sample_options(dynamics, chosen)
     filters, segments = _filters(dynamics, pieces, spectrum, chosen, options, notes)
     tell('friction')
     shape = first_shape(dynamics, segments, spectrum, filters.filtering.cutoff)
@@ -113,72 +111,25 @@ def identify(model: Model | RobotDynamics, logs: Log | Sequence[Log],
     base = base_parameters(linear)
     tell('observation matrices')
     observations = Observations(linear, segments, decimation=filters.filtering.decimation,
-                                known=_known(chosen), **options)
+                                known=known_parameters(chosen), **options)
     blocks = list(observations.blocks())
     folds = [factors_of(block, part) for block in blocks
              for part in _parts(len(block.t), max(1, -(-FOLDS // len(blocks))))]
-    factors = merge(folds)
-    base = _excited(base, factors, notes)
+    base = _excited(base, merge(folds), notes)
     tell('estimate')
-    count = counts_of(blocks)
-    estimate = least_squares(factors, base.kept, count, weighted=chosen.method != 'ordinary')
-    if chosen.method == 'huber':
-        estimate = huber(observations, base.kept, estimate)
+    problem = Problem(observations, base.kept, folds, counts_of(blocks))
+    estimate = estimate_by(chosen.method, problem)
     tell('statistics')
     found = _judged(observations, base, estimate, filters.filtering.band)
     tell('physical consistency')
-    consistent = consistent_estimate(linear, folds, estimate.sigma, prior=chosen.prior,
-                                     known=observations.known)
+    consistent = consistent_estimate(linear, problem.around(estimate), estimate.sigma,
+                                     prior=chosen.prior, known=observations.known)
     notes += remarks(found.uncertainty_, base, found.estimate_, found.bias_)
     return Result(chosen, linear, base, *found, consistent,
                   tuple(inconsistent_bodies(linear, found.theta_)),
                   identified_model(linear, consistent, observations), filters.filtering, filters,
                   choice, observations,
-                  tuple((log.source, _digest(log)) for log in every), tuple(notes))
-
-
-@checked_keywords
-def validate(result: Result, logs: Log | Sequence[Log], *, consistent: bool = False,
-             thresholds: Thresholds | None = None) -> Validation:
-    """Compare predicted with measured torques on logs that were not used for the fit.
-
-    Parameters
-    ----------
-    result : Result
-        The result of `identify`.
-    logs : Log or sequence of Log
-        Other logs, or other parts of the same logs.
-    consistent : bool
-        Whether to validate the physically consistent parameters.
-    thresholds : Thresholds, optional
-        Thresholds of the verdict.
-
-    Raises
-    ------
-    IdentificationError
-        If one of the logs was used for the fit.
-    """
-    check_type('result', result, Result, 'a Result, as identify returns it')
-    every = logs_of(logs)
-    seen = {digest for _, digest in result.sources}
-    for log in every:
-        if _digest(log) in seen:
-            raise IdentificationError(f'{log.source} was used for the fit and cannot validate it; '
-                                      'valid: other logs, or other parts of this one')
-    dynamics, settings = result.linear.whole, result.settings
-    observations = Observations(
-        result.linear, segments_for(result, every),
-        decimation=result.filtering.judged, known=_known(settings),
-        **_options(dynamics, settings))
-    found = validate_on(observations, result.consistent_ if consistent else result.theta_,
-                        result.evidence_, thresholds)
-    return replace(found, sources=tuple((log.source, _digest(log)) for log in every))
-
-
-def segments_for(result: Result, logs: Sequence[Log]) -> list[Segment]:
-    """Return the motions and torques of other logs behind the filters of a fit."""
-    pieces = _pieces(result.linear.whole, logs, result.settings, [])
-    return segments_of(pieces, result.filtering, [])
+                  tuple((log.source, digest_of(log)) for log in every), tuple(notes))
 
 
 def reduce(result: Result, *, relative: float | None = None) -> Result:
@@ -212,9 +163,9 @@ def reduce(result: Result, *, relative: float | None = None) -> Result:
                                 relative=relative))
     base = _only(result.base_, keep)
     blocks = list(result.observations.blocks())
-    estimate = least_squares(merge([factors_of(block) for block in blocks]), base.kept,
-                             counts_of(blocks),
-                             weighted=result.settings.method != 'ordinary')
+    estimate = estimate_by(result.settings.method, Problem(
+        result.observations, base.kept, [factors_of(block) for block in blocks],
+        counts_of(blocks)))
     found = _judged(result.observations, base, estimate, result.filtering.band)
     note = f'reduced from {result.base_.count} to {base.count} significant base parameters'
     return replace(result, base_=base, **found._asdict(), notes=(*result.notes, note))
@@ -249,8 +200,9 @@ def _judged(observations: Observations, base: BaseParameters, estimate: Estimate
                    instrumental, bias, theta)
 
 
-def _pieces(dynamics: RobotDynamics, logs: Sequence[Log], settings: Settings,
-            notes: list[str]) -> list[Piece]:
+def measured_pieces(dynamics: RobotDynamics, logs: Sequence[Log], settings: Settings,
+                    notes: list[str]) -> list[Piece]:
+    """Return the uninterrupted pieces of logs; remarks are added to the notes."""
     if not logs:
         raise IdentificationError('no log was given; valid: at least one')
     found = []
@@ -262,7 +214,7 @@ def _pieces(dynamics: RobotDynamics, logs: Sequence[Log], settings: Settings,
     return found
 
 
-def _options(dynamics: RobotDynamics, settings: Settings) -> dict[str, Any]:
+def sample_options(dynamics: RobotDynamics, settings: Settings) -> dict[str, Any]:
     """Return the arguments of `Observations` that select the samples."""
     n, names = dynamics.joints.n, dynamics.joints.joint_names
     slow = np.broadcast_to(np.asarray(0.0 if settings.slow is None else settings.slow,
@@ -298,7 +250,8 @@ def _parts(size: int, count: int) -> list[slice]:
     return [slice(int(a), int(b)) for a, b in zip(edges[:-1], edges[1:], strict=True)]
 
 
-def _known(settings: Settings) -> dict[str, float]:
+def known_parameters(settings: Settings) -> dict[str, float]:
+    """Return parameters that the settings give, by their names."""
     if settings.payload_mass is None:
         return {}
     if settings.payload is None or not settings.payload_mass > 0:
@@ -327,7 +280,8 @@ def _only(base: BaseParameters, stay: list[int]) -> BaseParameters:
                    kept=tuple(base.kept[k] for k in stay), matrix=base.matrix[stay])
 
 
-def _digest(log: Log) -> str:
+def digest_of(log: Log) -> str:
+    """Return the SHA-256 of what a log measured."""
     digest = hashlib.sha256()
     for values in (log.t, log.q, log.tau):
         digest.update(np.ascontiguousarray(np.asarray(values)).tobytes())

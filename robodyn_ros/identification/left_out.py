@@ -141,6 +141,8 @@ class Coarse:
     ----------
     matrices : list of ndarray, shape (M, rows, p)
         W of every segment at every ``stride``-th sample.
+    means : list of ndarray, shape (B, rows, p)
+        Their means over the shortest blocks.
     """
 
     def __init__(self, observations: Observations, highest: float):
@@ -161,9 +163,17 @@ class Coarse:
             *self._states(k), segments[k].qdd[self._places(k)], loaded=segments[k].loaded,
             directions=observations.directions(k)[self._places(k)])
             for k in range(len(segments))]
+        self.means = self._short(self.matrices)
+        self._torques = [[_block_means(x[part], stride * self._per_block) for x in (
+            observations.torque(k), observations.measured(k))]
+            for k, (part, stride) in enumerate(zip(self._parts, self._strides, strict=True))]
+
+    def _short(self, matrices: list[Array]) -> list[Array]:
+        """Return means over the shortest blocks."""
+        return [_block_means(w, self._per_block) for w in matrices]
 
     def friction(self, linear: LinearModel) -> list[Array]:
-        """Return the friction columns of another linear model for every segment."""
+        """Return the friction columns of another linear model for every segment, as `means`."""
         found = []
         for k in range(len(self._parts)):
             segment = self.observations.segments[k]
@@ -173,48 +183,48 @@ class Coarse:
             found.append(linear.friction_regressor(
                 q, qd, linear.directions(q, qd, rate), linear.loads(self.matrices[k], extra))[
                     :, :, linear.friction_columns()])
-        return found
+        return self._short(found)
 
-    def folds(self, matrices: list[Array], cutoff: float, raw: Raw | None = None) -> Folds:
+    def folds(self, means: list[Array], cutoff: float, raw: Raw | None = None) -> Folds:
         """Return the Gram matrices of contiguous folds.
 
         Parameters
         ----------
-        matrices : list of ndarray, shape (M, rows, p)
-            W of every segment, at the samples of ``self.matrices``.
+        means : list of ndarray, shape (B, rows, p)
+            W of every segment, as `means`.
         cutoff : float
             Cutoff frequency of the parallel filter, Hz: ``highest`` over a power of two.
         raw : Raw, optional
-            The result of `raw` for the same matrices.
+            The result of `raw` for the same means.
 
         Raises
         ------
         LogError
             The log is too short to leave parts of it out.
         """
-        length = self._per_block * (round(self.highest / cutoff) if cutoff else 1)
-        each = max(1, -(-FOLDS // len(matrices)))
+        length = round(self.highest / cutoff) if cutoff else 1
+        each = max(1, -(-FOLDS // len(means)))
         fitted, counts = [], []
-        for k, w in enumerate(matrices):
+        for k, w in enumerate(means):
             if len(w) // length < LEAST_BLOCKS * each:
                 raise LogError('is too short to leave parts of it out',
                                source=self.observations.segments[k].source)
             edges = np.linspace(0, len(w) // length, each + 1).astype(int)
-            means, tau, _, used = self._means(k, w, length, far=True)
-            grams, count = _grams(means, tau, used, edges)
+            grams, count = _grams(_block_means(w[:len(w) // length * length], length),
+                                  *self._explained(k, length)[::2], edges)
             fitted.append(grams)
             counts.append(count)
         return Folds(np.concatenate(fitted), np.concatenate(counts),
-                     *(self.raw(matrices) if raw is None else raw))
+                     *(self.raw(means) if raw is None else raw))
 
-    def raw(self, matrices: list[Array]) -> Raw:
+    def raw(self, means: list[Array]) -> Raw:
         """Return the Gram matrices of the shortest blocks, and the size of the torque."""
-        each = max(1, -(-FOLDS // len(matrices)))
+        each = max(1, -(-FOLDS // len(means)))
         found, size = [], 0.0
-        for k, w in enumerate(matrices):
-            means, tau, measured, used = self._means(k, w, self._per_block, far=False)
-            edges = np.linspace(0, len(means), each + 1).astype(int)
-            found.append(_grams(means, tau, used, edges)[0].sum(axis=1))
+        for k, w in enumerate(means):
+            tau, measured, used = self._explained(k, 1, far=False)
+            edges = np.linspace(0, len(w), each + 1).astype(int)
+            found.append(_grams(w, tau, used, edges)[0].sum(axis=1))
             size += float(np.square(measured[used]).sum())
         return Raw(np.concatenate(found), size)
 
@@ -226,24 +236,32 @@ class Coarse:
         segment, places = self.observations.segments[k], self._places(k)
         return segment.q[places], segment.qd[places]
 
-    def _means(self, k: int, w: Array, length: int, *, far: bool,
-               ) -> tuple[Array, Array, Array, NDArray[np.bool_]]:
-        """Return means of W, the torque to explain and the measured torque, and which are used."""
-        observations, stride = self.observations, self._strides[k]
+    def _explained(self, k: int, length: int, *, far: bool = True,
+                   ) -> tuple[Array, Array, NDArray[np.bool_]]:
+        """Return means of the torque to explain and of the measured one, and which are used.
+
+        Parameters
+        ----------
+        k : int
+            Index of the segment.
+        length : int
+            Number of the shortest blocks in a mean.
+        far : bool
+            Whether to leave out slow samples.
+        """
+        observations, stride = self.observations, self._strides[k] * self._per_block * length
         segment, rows = observations.segments[k], observations.linear.rows
-        blocks = len(w) // length
+        tau, measured = (_block_means(x[:len(x) // length * length], length)
+                         for x in self._torques[k])
         start = self._parts[k].start
-        inside = slice(start, start + blocks * length * stride)
+        inside = slice(start, start + len(tau) * stride)
         used = observations.torques_of & segment.measured[inside, None]
         if far and observations.slow.any():
-            reach = length * stride / segment.rate / 2
+            reach = stride / segment.rate / 2
             used = used & observations.far_from_slow(k, reach)[inside] \
                 & (np.abs(segment.qd[inside]) > observations.slow)
-        middle = used[length * stride // 2::length * stride]
-        tau, measured = (_block_means(x[inside], length * stride) for x in (
-            observations.torque(k), observations.measured(k)))
-        return (_block_means(w[:blocks * length], length), tau, measured,
-                np.tile(middle, (1, rows // middle.shape[1])))
+        middle = used[stride // 2::stride]
+        return tau, measured, np.tile(middle, (1, rows // middle.shape[1]))
 
 
 def _block_means(values: Array, length: int) -> Array:
@@ -264,7 +282,7 @@ def _grams(w: Array, tau: Array, used: NDArray[np.bool_], edges: NDArray[np.int_
         felt = np.append(np.flatnonzero(w[:, row].any(axis=0)), p)
         data = np.column_stack([w[:, row][:, felt[:-1]], tau[:, row]]) * used[:, row, None]
         for fold, (a, b) in enumerate(zip(edges[:-1], edges[1:], strict=True)):
-            grams[fold, row][np.ix_(felt, felt)] = data[a:b].T @ data[a:b]
+            grams[fold, row, felt[:, None], felt] = data[a:b].T @ data[a:b]
             counts[fold, row] = used[a:b, row].sum()
     return grams, counts
 

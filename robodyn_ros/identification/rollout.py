@@ -13,23 +13,20 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.interpolate
 
 from robodyn_ros.control.laws import automatic_gains
 from robodyn_ros.dynamics import RobotDynamics
 from robodyn_ros.errors import IdentificationError
-from robodyn_ros.identification.identify import segments_for
-from robodyn_ros.identification.log import Log
-from robodyn_ros.identification.result import Result
 from robodyn_ros.identification.signals import Segment
+from robodyn_ros.identification.simulate import simulate
+from robodyn_ros.model import Model
 from robodyn_ros.spatial import Array
 
 HORIZONS = (0.1, 0.5, 2.0)  # s
 STARTS = 24  # at most, evenly over the motion
-STEP = 1e-3  # s, of the simulation
+STEP = 2e-3  # s, of the simulation
 WIDTH = 0.01  # rad/s or m/s, over which Coulomb friction changes its sign
-SLOPE = 1e-3  # rad/s or m/s, for the derivative of friction
-KINDS = ('rigid', 'lumped', 'links')  # whose torque is that of the joints
+MOVES = 1e-3  # rad or m; a joint that travels less is not judged
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +45,8 @@ class Rollout:
         Root mean square of the position errors over the starts, rad or m: of the identified model
         under the measured torque; the same with a controller; of the description under the
         measured torque. Infinite where a simulation diverges.
+    travelled : ndarray, shape (horizons, n)
+        Root mean square of the distances that the robot itself moved, rad or m.
     """
 
     joint_names: tuple[str, ...]
@@ -56,6 +55,23 @@ class Rollout:
     open_loop: Array
     closed_loop: Array
     description: Array
+    travelled: Array
+
+    def worst(self) -> tuple[str, float, float] | None:
+        """Return the joint with the largest open-loop error over the distance that it travelled.
+
+        Returns
+        -------
+        tuple of (str, float, float) or None
+            The joint, that ratio, and the shortest horizon in s, at which it is taken. None if no
+            joint moves.
+        """
+        moves = self.travelled[0] > MOVES
+        if not moves.any():
+            return None
+        ratio = np.where(moves, self.open_loop[0] / np.where(moves, self.travelled[0], 1.0), 0.0)
+        k = int(np.argmax(ratio))
+        return self.joint_names[k], float(ratio[k]), self.horizons[0]
 
     def to_text(self) -> str:
         """Return the errors as a table."""
@@ -81,92 +97,74 @@ class Rollout:
                 'closed_loop': table(self.closed_loop), 'description': table(self.description)}
 
 
-def roll_out(result: Result, logs: Log | Sequence[Log], *,
-             horizons: Sequence[float] = HORIZONS) -> Rollout:
-    """Simulate the identified model along logs, and compare positions.
-
-    The model is the physically consistent one, ``result.model``. Coulomb friction changes its sign
-    over 0.01 rad/s or m/s, and steps of 1 ms are implicit in friction. The controller of the
-    closed loop has the gains of `automatic_gains`.
+def roll_out_along(dynamics: RobotDynamics, identified: Model, segments: Sequence[Segment], *,
+                   horizons: Sequence[float] = HORIZONS) -> Rollout:
+    """Simulate an identified model and its description along measured motions.
 
     Parameters
     ----------
-    result : Result
-        What `identify` returned.
-    logs : Log or sequence of Log
-        Logs that the fit has not seen.
+    dynamics : RobotDynamics
+        The description.
+    identified : Model
+        The identified model.
+    segments : sequence of Segment
+        The measured motions, with the torques of the joints.
     horizons : sequence of float
         Times after the start at which positions are compared, s.
 
     Raises
     ------
     IdentificationError
-        If the robot has closed loops, the kind does not explain the torques of joints, or the
-        logs are shorter than the shortest horizon.
+        If the robot has closed loops, or the motions are shorter than the shortest horizon.
     """
-    whole = result.linear.whole
-    if whole.cuts or result.linear.kind not in KINDS:
-        raise IdentificationError(f'a rollout of the kind {result.linear.kind!r}'
-                                  + (' with closed loops' if whole.cuts else '')
-                                  + ' is not available; valid: a tree, and the kinds '
-                                  + ', '.join(KINDS))
-    segments = [s for s in segments_for(result, [logs] if isinstance(logs, Log) else list(logs))
-                if not s.loaded]
+    if dynamics.cuts:
+        raise IdentificationError('a rollout of a robot with closed loops is not available; '
+                                  'valid: a tree')
     longest = max((float(s.t[-1] - s.t[0]) for s in segments), default=0.0)
     possible = tuple(sorted(h for h in horizons if 0 < h < longest))
     if not possible:
         raise IdentificationError(f'the longest motion lasts {longest:.3g} s; valid: '
                                   f'longer than {min(horizons):g} s')
-    motions = [_Motion(s) for s in segments if s.t[-1] - s.t[0] > possible[-1]]
-    starts = [(motion, float(t)) for motion in motions for t in np.linspace(
-        motion.first, motion.last - possible[-1], max(1, STARTS // len(motions)))]
-    identified, description = (whole.with_model(model, friction_width=WIDTH)
-                               for model in (result.model, whole.model))
-    gains = automatic_gains(identified)
+    long = [s for s in segments if s.t[-1] - s.t[0] > possible[-1]]
+    each = max(1, STARTS // len(long))
+    steps = round(possible[-1] / STEP)
+    measured = np.concatenate([_measured(s, np.linspace(
+        s.t[0], s.t[-1] - steps * STEP, each), steps) for s in long], axis=1)
+    starts, n = measured.shape[1], dynamics.n
+    after = [round(horizon / STEP) for horizon in possible]
+    model, description = (dynamics.with_model(m, friction_width=WIDTH)
+                          for m in (identified, dynamics.model))
+    gains = automatic_gains(model)
+    on = np.repeat([[0.0], [1.0]], starts, axis=0)  # open loop, then closed loop
+    errors = _errors(model, np.tile(measured, (1, 2, 1)), after, on * gains.kp, on * gains.kd)
+    away = measured[after, :, :n] - measured[0, :, :n]
+    free = np.zeros((starts, n))
     return Rollout(
-        tuple(whole.joint_names), possible, len(starts),
-        _errors(identified, starts, possible, None),
-        _errors(identified, starts, possible, (gains.kp, gains.kd)),
-        _errors(description, starts, possible, None))
+        tuple(dynamics.joint_names), possible, starts, _rms(errors[:, :starts]),
+        _rms(errors[:, starts:]), _rms(_errors(description, measured, after, free, free)),
+        _rms(away))
 
 
-class _Motion:
-    """A measured motion as a function of time."""
+def _measured(segment: Segment, starts: Array, steps: int) -> Array:
+    """Return positions, velocities and torques from each start, shape (steps + 1, starts, 3 n)."""
+    tau = segment.tau if segment.extra is None else segment.tau - segment.extra
+    t = starts + STEP * np.arange(steps + 1)[:, None]
+    values = np.concatenate([segment.q, segment.qd, tau], axis=1)
+    place = np.clip(np.searchsorted(segment.t, t, side='right') - 1, 0, len(segment.t) - 2)
+    part = ((t - segment.t[place]) / (segment.t[place + 1] - segment.t[place]))[..., None]
+    return np.asarray((1 - part) * values[place] + part * values[place + 1])
 
-    def __init__(self, segment: Segment):
-        tau = segment.tau if segment.extra is None else segment.tau - segment.extra
-        self.first, self.last = float(segment.t[0]), float(segment.t[-1])
-        self.values = scipy.interpolate.make_interp_spline(
-            segment.t, np.concatenate([segment.q, segment.qd, tau], axis=1), k=1)
 
-
-def _errors(dynamics: RobotDynamics, starts: list[tuple[_Motion, float]],
-            horizons: tuple[float, ...], gains: tuple[Array, Array] | None) -> Array:
-    """Return root mean squares of the position errors, shape (horizons, n).
-
-    Each step solves ``(M + step D) dv = step M qdd``, in which D is the slope of friction and of
-    the controller: light joints with much friction would need far smaller steps otherwise.
-    """
+def _errors(dynamics: RobotDynamics, measured: Array, after: Sequence[int], kp: Array, kd: Array,
+            ) -> Array:
+    """Return differences from the measured positions, shape (horizons, starts, n)."""
     n = dynamics.n
-    steps = round(horizons[-1] / STEP)
-    grid = (np.arange(steps + 1)) * STEP
-    measured = np.stack([motion.values(t + grid) for motion, t in starts], axis=1)
-    q, qd = measured[0, :, :n].copy(), measured[0, :, n:2 * n].copy()
-    kp, kd = (np.zeros(n), np.zeros(n)) if gains is None else gains
-    found, wanted = [], {round(h / STEP) for h in horizons}
+    return np.array([q - measured[k, :, :n] for k, (q, _) in enumerate(
+        simulate(dynamics, measured[:after[-1] + 1], STEP, kp, kd)) if k in after])
+
+
+def _rms(errors: Array) -> Array:
+    """Return root mean squares over the starts, shape (horizons, n); infinite if divergent."""
     with np.errstate(all='ignore'):
-        for k in range(steps):
-            middle = 0.5 * (measured[k] + measured[k + 1])
-            tau = middle[:, 2 * n:] + kp * (middle[:, :n] - q) + kd * (middle[:, n:2 * n] - qd)
-            slope = (dynamics.friction(qd + SLOPE, q) - dynamics.friction(qd - SLOPE, q)) \
-                / (2 * SLOPE)
-            mass = dynamics.mass_matrix(q)
-            push = STEP * np.einsum('kij,kj->ki', mass, dynamics.forward_dynamics(q, qd, tau))
-            mass[:, range(n), range(n)] += STEP * (np.maximum(slope, 0.0) + kd)
-            before = qd
-            qd = qd + np.linalg.solve(mass, push[..., None])[..., 0]
-            q = q + STEP / 2 * (before + qd)
-            if k + 1 in wanted:
-                error = np.sqrt(((q - measured[k + 1, :, :n]) ** 2).mean(axis=0))
-                found.append(np.where(np.isfinite(error), error, np.inf))
-    return np.array(found)
+        rms = np.sqrt((errors**2).mean(axis=1))
+    return np.where(np.isfinite(rms), rms, np.inf)

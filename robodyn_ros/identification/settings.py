@@ -84,7 +84,9 @@ class Settings:
         Width of sign(s), as a fraction of each joint's fast speed. By default it is chosen with
         the friction model, or zero.
     method : str
-        ``weighted`` least squares, ``ordinary`` least squares, or ``huber`` against outliers.
+        ``weighted`` least squares, ``ordinary`` least squares, ``huber`` against outliers,
+        ``total`` least squares, ``instrumental`` variables of a simulated robot, ``didim`` or
+        maximum ``likelihood``.
     joints : sequence of str, optional
         Joints whose bodies are estimated; the others keep their nominal parameters.
     torques_of : sequence of str, optional

@@ -115,14 +115,16 @@ def uncertainty_of(observations: Observations, kept: tuple[int, ...], names: tup
     information, pull = np.zeros((b + 1, b + 1)), 0.0
     for row in rows:
         watson[row.place] = row.durbin_watson()
-        information += row.x.T @ row.x
+        information[np.ix_(row.felt, row.felt)] += row.x.T @ row.x
         pull += float(row.x[:, -1] @ row.residual) / row.sigma
     middle = np.zeros((b + 1, b + 1))
     for sweep in range(SWEEPS):  # the absorbed part depends on the noise, which depends on it
         spread = plain @ middle[:b, :b] @ plain
         for row in rows:
             row.fit_noise(plain, spread, first=sweep == 0)
-        middle = np.asarray(sum(row.x.T @ row.correlated / row.sigma**2 for row in rows))
+        middle = np.zeros((b + 1, b + 1))
+        for row in rows:
+            middle[np.ix_(row.felt, row.felt)] += row.x.T @ row.correlated / row.sigma**2
     # the delay is determined by the part of its column that the other parameters cannot explain
     direction = np.append(-plain @ information[:b, b], 1.0)
     strength = float(direction @ information @ direction)
@@ -147,18 +149,23 @@ class _Row:
 
     Attributes
     ----------
-    x : ndarray, shape (N, b + 1)
-        Weighted observations with the column of the delay; zero for samples that are not used.
+    felt : ndarray of int, shape (f,)
+        Which of the b columns, and of the delay after them, are not zero.
+    x : ndarray, shape (N, f)
+        Weighted observations, and the column of the delay; zero for samples that are not used.
     residual : ndarray, shape (N,)
         Residual, N m or N; zero for samples that are not used.
-    correlated : ndarray, shape (N, b + 1)
+    correlated : ndarray, shape (N, f)
         The covariance matrix of the noise times ``x``.
     """
 
     def __init__(self, place: int, sigma: float,
                  pieces: list[tuple[Array, Array, NDArray[np.bool_]]], order: int):
         self.place, self.sigma = place, sigma
-        self.x = np.concatenate([x for x, _, _ in pieces])
+        last = pieces[0][0].shape[1] - 1
+        self.felt = np.append(np.flatnonzero(np.any([x[:, :-1].any(axis=0) for x, _, _ in pieces],
+                                                    axis=0)), last)
+        self.x = np.concatenate([x[:, self.felt] for x, _, _ in pieces])
         self.residual = np.concatenate([e for _, e, _ in pieces])
         self.correlated = np.zeros_like(self.x)
         self._used = np.concatenate([use for _, _, use in pieces])
@@ -178,7 +185,8 @@ class _Row:
         lost = np.zeros(self._lags + 1)
         if not first:
             x, y = self.x[:, :-1], self.correlated[:, :-1]
-            away = x @ plain, self.sigma**2 * (x @ spread)
+            own = np.ix_(self.felt[:-1], self.felt[:-1])
+            away = x @ plain[own], self.sigma**2 * (x @ spread[own])
             some = np.unique([k for k in LAGS if k < self._lags] + [self._lags])
             for k in some:
                 for piece in self._pieces:

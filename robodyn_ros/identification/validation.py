@@ -3,17 +3,31 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from robodyn_ros.html_table import html_table
 from robodyn_ros.identification.observations import Observations
-from robodyn_ros.identification.verdict import Criterion, Errors, Evidence, Thresholds, judge
+from robodyn_ros.identification.rollout import Rollout
+from robodyn_ros.identification.verdict import (
+    Criterion,
+    Errors,
+    Evidence,
+    Judgement,
+    Thresholds,
+    judge,
+)
 from robodyn_ros.numerics import safe_divide
 from robodyn_ros.packages import package
 from robodyn_ros.spatial import Array
+
+
+def no_rollout() -> None:
+    """Simulate nothing."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,19 +56,20 @@ class Validation:
         Fraction of the positions and velocities within the range of the fit.
     implausible : tuple of str
         Reasons why the result cannot be the described robot; empty if it can.
-    verdict : str
-        ``good``, ``doubtful`` or ``bad``, by the thresholds of
-        `robodyn_ros.identification.verdict`.
-    reasons : tuple of str
-        The reasons for the verdict.
-    criteria : tuple of Criterion
-        What the verdict rests on, with the thresholds.
     t, q, qd, measured, predicted : list of ndarray
         Times, filtered motion, raw torque and prediction of each uninterrupted piece.
     slides : tuple of bool
         Which rows belong to prismatic joints: N and m instead of N m and rad.
     sources : tuple of (str, str)
         Name and SHA-256 of each log.
+    errors : Errors
+        The errors on which the verdict rests.
+    evidence : Evidence, optional
+        Facts about the fit on which it rests.
+    thresholds : Thresholds, optional
+        Its thresholds; default: those of `robodyn_ros.identification.verdict`.
+    simulate : callable
+        Computes `rollout`.
     """
 
     joint_names: tuple[str, ...]
@@ -70,9 +85,6 @@ class Validation:
     gravity_only: float
     coverage: float
     implausible: tuple[str, ...]
-    verdict: str
-    reasons: tuple[str, ...]
-    criteria: tuple[Criterion, ...]
     t: list[Array] = field(repr=False)
     q: list[Array] = field(repr=False)
     qd: list[Array] = field(repr=False)
@@ -80,6 +92,41 @@ class Validation:
     predicted: list[Array] = field(repr=False)
     slides: tuple[bool, ...] = ()
     sources: tuple[tuple[str, str], ...] = ()
+    errors: Errors = field(kw_only=True, repr=False)
+    evidence: Evidence | None = field(default=None, kw_only=True, repr=False)
+    thresholds: Thresholds | None = field(default=None, kw_only=True, repr=False)
+    simulate: Callable[[], Rollout | None] = field(default=no_rollout, kw_only=True, repr=False)
+
+    @cached_property
+    def rollout(self) -> Rollout | None:
+        """Position errors of simulations along the logs, see `roll_out`; computed when first used.
+
+        None where there are none: for robots with closed loops, for kinds and settings that do
+        not explain the torques of all joints, and for logs shorter than 0.1 s.
+        """
+        return self.simulate()
+
+    @cached_property
+    def judgement(self) -> Judgement:
+        """Verdict, reasons and criteria; computed when first used, because of the rollout."""
+        rollout = self.rollout
+        return judge(self.errors, self.evidence, self.coverage, self.thresholds,
+                     None if rollout is None else rollout.worst())
+
+    @property
+    def verdict(self) -> str:
+        """``good``, ``doubtful`` or ``bad``, see `robodyn_ros.identification.verdict`."""
+        return self.judgement.verdict
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """The reasons for the verdict."""
+        return self.judgement.reasons
+
+    @property
+    def criteria(self) -> tuple[Criterion, ...]:
+        """What the verdict rests on, with the thresholds."""
+        return self.judgement.criteria
 
     @property
     def applicable(self) -> bool:
@@ -115,6 +162,8 @@ class Validation:
                          f'{self.rms[k]:9.4g} {self.largest[k]:9.4g}')
         lines.append(f'  {"in total":{width}} {self.total:9.2%} {self.total_filtered:9.2%} '
                      f'{self.nominal_total:9.2%}')
+        if self.rollout is not None:
+            lines.append(self.rollout.to_text())
         return '\n'.join([*lines, f'  verdict: {self.verdict}',
                           *(textwrap.fill(reason, 80, initial_indent='  - ',
                                           subsequent_indent='    ')
@@ -161,16 +210,15 @@ def validate_on(observations: Observations, theta: Array, evidence: Evidence | N
             (explained - gravity, total))))
     coverage = 1.0 if evidence is None else evidence.coverage(
         np.concatenate([s.q for s in segments]), np.concatenate([s.qd for s in segments]))
-    judgement = judge(errors, evidence, coverage, thresholds)
     return Validation(
         tuple(names), _relative(wrong, total), errors.raw, np.sqrt((wrong**2).mean(axis=0)),
         np.abs(wrong).max(axis=0), relative_filtered, errors.filtered,
         np.sqrt((filtered_wrong**2).sum(axis=0) / np.maximum(counts, 1)),
         _relative(explained - nominal, total), errors.nominal, errors.gravity, coverage,
-        () if evidence is None else evidence.implausible, judgement.verdict,
-        judgement.reasons, judgement.criteria, [segment.t for segment in segments],
+        () if evidence is None else evidence.implausible, [segment.t for segment in segments],
         [segment.q for segment in segments], [segment.qd for segment in segments], measured,
-        predicted, tuple(slides[name] for name in names))
+        predicted, tuple(slides[name] for name in names), errors=errors, evidence=evidence,
+        thresholds=thresholds)
 
 
 def _relative(wrong: Array, total: Array) -> Array:

@@ -51,6 +51,9 @@ class Thresholds:
     worse : float
         Largest ratio of the raw error to that of the unchanged description or of its gravity
         torque.
+    rollout : float
+        Largest position error of each joint that moves, simulated for 0.1 s under the measured
+        torque, as a fraction of the distance that it travelled.
     """
 
     total: float = 0.08
@@ -61,6 +64,7 @@ class Thresholds:
     bad_condition: float = 1e8
     coverage: float = 0.8
     worse: float = 1.02
+    rollout: float = 0.5
 
     def __post_init__(self) -> None:
         """Check the thresholds.
@@ -159,7 +163,8 @@ class Errors:
 
 
 def judge(errors: Errors, evidence: Evidence | None, coverage: float,
-          thresholds: Thresholds | None = None) -> Judgement:
+          thresholds: Thresholds | None = None,
+          drift: tuple[str, float, float] | None = None) -> Judgement:
     """Return the verdict, the reasons for it, and the table of criteria.
 
     Parameters
@@ -172,10 +177,12 @@ def judge(errors: Errors, evidence: Evidence | None, coverage: float,
         Fraction of the positions and velocities within the range of the fit.
     thresholds : Thresholds, optional
         Thresholds other than the defaults.
+    drift : tuple of (str, float, float), optional
+        See `Rollout.worst`.
     """
     asked = thresholds or Thresholds()
     criteria = [_total(errors, asked), *_joints(errors, asked), _improvement(errors, asked),
-                *_evidence(evidence, asked), _coverage(coverage, asked)]
+                *_evidence(evidence, asked), _coverage(coverage, asked), *_drift(drift, asked)]
     results = [criterion.result for criterion in criteria]
     verdict = 'bad' if FAILED in results else 'doubtful' if DOUBTFUL in results else 'good'
     reasons = [criterion.reason for result in (FAILED, DOUBTFUL) for criterion in criteria
@@ -249,6 +256,18 @@ def _coverage(coverage: float, asked: Thresholds) -> Criterion:
                      f'at least {_percent(asked.coverage)}', DOUBTFUL if low else PASSED,
                      f'only {coverage:.0%} of the positions and velocities lie in the range of '
                      'the fit' if low else '')
+
+
+def _drift(drift: tuple[str, float, float] | None, asked: Thresholds) -> list[Criterion]:
+    if drift is None:
+        return []
+    joint, ratio, horizon = drift
+    far = not ratio <= asked.rollout
+    return [Criterion(f'position error after {horizon:g} s of simulation over the distance '
+                      'travelled', f'{ratio:.0%} at {joint}', f'at most {_percent(asked.rollout)}',
+                      DOUBTFUL if far else PASSED,
+                      f'simulated under the measured torque, {joint} is off by {ratio:.0%} of the '
+                      f'distance that it travelled in {horizon:g} s' if far else '')]
 
 
 def _remarks(errors: Errors, coverage: float, asked: Thresholds) -> list[str]:

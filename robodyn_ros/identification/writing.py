@@ -20,7 +20,6 @@ from robodyn_ros.description.xml import parse_xml
 from robodyn_ros.errors import IdentificationError, check_type
 from robodyn_ros.identification.consistency import consistent_bodies, is_consistent
 from robodyn_ros.identification.result import Result
-from robodyn_ros.identification.rollout import Rollout
 from robodyn_ros.identification.validation import Validation
 from robodyn_ros.model import A_MODEL, Model
 from robodyn_ros.spatial import Array, inertial_of
@@ -185,6 +184,8 @@ def parameters_of(result: Result, validation: Validation | None = None) -> dict[
                 'relative_error': dict(zip(one.joint_names, one.relative_error.tolist(),
                                            strict=True)),
                 'rms': dict(zip(one.joint_names, one.rms.tolist(), strict=True))}
+            if one.rollout is not None:
+                content[name]['rollout'] = one.rollout.to_dict()
     return content
 
 
@@ -204,14 +205,11 @@ def _friction_terms(result: Result) -> dict[str, dict[str, dict[str, Any]]]:
     return found
 
 
-def save_parameters(result: Result, path: str | Path, validation: Validation | None = None,
-                    rollout: Rollout | None = None) -> None:
+def save_parameters(result: Result, path: str | Path,
+                    validation: Validation | None = None) -> None:
     """Write parameters, statistics and provenance as YAML, see `parameters_of`."""
-    content = parameters_of(result, validation)
-    if rollout is not None:
-        content['rollout'] = rollout.to_dict()
-    Path(path).write_text(yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=100),
-                          encoding='utf-8')
+    Path(path).write_text(yaml.safe_dump(parameters_of(result, validation), sort_keys=False,
+                                         allow_unicode=True, width=100), encoding='utf-8')
 
 
 def _drop_inertial(link: etree._Element, counted_in: str | None) -> None:

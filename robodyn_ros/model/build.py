@@ -101,6 +101,7 @@ def build_model(
     gravity: ArrayLike | None = None,
     locked_joints: Mapping[str, float] | None = None,
     rotor_model: str | None = None,
+    massless: bool = False,
 ) -> Model:
     """Build the model of a description.
 
@@ -110,6 +111,8 @@ def build_model(
         The robot.
     base, gravity, locked_joints, rotor_model
         As in `load_model`.
+    massless : bool
+        Whether the robot may have no mass at all; its parameters can then be identified.
 
     Raises
     ------
@@ -137,8 +140,8 @@ def build_model(
     if not tree.coordinates and not floating:
         raise DescriptionError('has no joint that moves', valid='at least one revolute, '
                                'continuous or prismatic joint, or a floating base')
-    if not any(link.inertial is not None and link.inertial.mass > 0
-               for link in description.links):
+    if not massless and not any(link.inertial is not None and link.inertial.mass > 0
+                                for link in description.links):
         raise DescriptionError('no link has an <inertial> with a mass, so there are no dynamics',
                                valid='<inertial> with <mass> and <inertia> in the moving links')
     joints = tree.coordinates
@@ -168,7 +171,7 @@ def build_model(
 @checked_keywords
 def model_from_dh(
     table: ArrayLike,
-    inertials: Sequence[Inertial | None],
+    inertials: Sequence[Inertial | None] | None = None,
     *,
     convention: str = 'standard',
     prismatic: Sequence[bool] | None = None,
@@ -190,8 +193,9 @@ def model_from_dh(
         Rows ``a, alpha, d, theta`` in m and rad. The joint position is added to theta, or to d of
         a prismatic joint. ``standard``: ``Rz(theta) Tz(d) Tx(a) Rx(alpha)``; ``modified``
         (Craig, Khalil): ``Rx(alpha) Tx(a) Rz(theta) Tz(d)``.
-    inertials : sequence of Inertial or None, length n
-        Inertials of links 1 to n, in their frames.
+    inertials : sequence of Inertial or None, length n, optional
+        Inertials of links 1 to n, in their frames. Without them, the model has kinematics alone:
+        its links have no mass until they are identified from logs.
     convention : {'standard', 'modified'}
         The convention of the table.
     prismatic : sequence of bool, optional
@@ -213,7 +217,8 @@ def model_from_dh(
     description = description_from_dh(
         table, inertials, convention=convention, prismatic=prismatic, lower=lower, upper=upper,
         motors=motors, name=name)
-    return build_model(description, gravity=gravity, rotor_model=rotor_model)
+    return build_model(description, gravity=gravity, rotor_model=rotor_model,
+                       massless=inertials is None)
 
 
 def _locked_positions(description: RobotDescription,

@@ -24,9 +24,10 @@ from robodyn_ros.report.record import RECORD, Record
 from robodyn_ros.report.tables import number, percent
 
 CONTENTS = (('record', 'Record'), ('verdict', 'Verdict'), ('errors', 'Errors'),
-            ('coverage', 'Coverage and limits'), ('torque', 'Torque'), ('friction', 'Friction'),
-            ('spectrum', 'Spectrum'), ('parameters', 'Parameters'), ('excited', 'Excitation'),
-            ('bodies', 'Bodies'), ('reproduce', 'Reproduce'), ('signature', 'Signature'))
+            ('rollout', 'Simulation'), ('coverage', 'Coverage and limits'), ('torque', 'Torque'),
+            ('friction', 'Friction'), ('spectrum', 'Spectrum'), ('parameters', 'Parameters'),
+            ('excited', 'Excitation'), ('bodies', 'Bodies'),
+            ('reproduce', 'Reproduce'), ('signature', 'Signature'))
 PASSED = {'good': 'passed', 'doubtful': 'passed with reservations', 'bad': 'failed'}
 
 
@@ -68,6 +69,8 @@ def save_report(result: Result, validation: Validation, consistent: Validation,
             for name, figure in figures.items()},
         printed={name: svg_element(figure) for name, figure in figures.items()},
         criteria=tables.criteria_table(validation), joints=tables.error_table(result, validation),
+        rollout=validation.rollout and tables.rollout_table(validation.rollout),
+        starts=validation.rollout.starts if validation.rollout else 0,
         coverage=tables.coverage_table(result, validation),
         parameters=tables.parameter_table(result), bodies=tables.body_table(result),
         drives=tables.drive_table(result), condition=f'{u.condition:.4g}',

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from robodyn_ros.identification import Result, Validation
+from robodyn_ros.identification import Result, Rollout, Validation
 from robodyn_ros.model import Model
 from robodyn_ros.spatial import Array, inertial_of
 
@@ -56,6 +56,17 @@ def error_table(result: Result, validation: Validation) -> Table:
                 result.uncertainty_.durbin_watson, strict=True)]
     return Table(('joint', 'fit, raw', 'validation, raw', 'validation, filtered',
                   'description, raw', 'rms, N m or N', 'largest, N m or N', 'Durbin-Watson'), rows)
+
+
+def rollout_table(rollout: Rollout) -> Table:
+    """Position errors of simulations along the validation, by joint and horizon."""
+    kinds = (('open loop', rollout.open_loop), ('closed loop', rollout.closed_loop),
+             ('description, open loop', rollout.description), ('travelled', rollout.travelled))
+    rows = [[joint, *(number(errors[h, k]) if np.isfinite(errors[h, k]) else 'diverges'
+                      for _, errors in kinds for h in range(len(rollout.horizons)))]
+            for k, joint in enumerate(rollout.joint_names)]
+    return Table(('joint', *(f'{title}, {horizon:g} s' for title, _ in kinds
+                             for horizon in rollout.horizons)), rows)
 
 
 def coverage_table(result: Result, validation: Validation) -> Table:

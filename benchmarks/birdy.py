@@ -1,0 +1,166 @@
+"""All methods of estimation by the protocol of BIRDy, on simulated robots: `python birdy.py 25`.
+
+Protocol, robots and noise: Q. Leboutet, J. Roux, A. Janot, J. R. Guadarrama-Olvera, G. Cheng,
+Inertial parameter identification in robotics: a survey, Applied Sciences 11(9), 2021, 4303, doi
+10.3390/app11094303, and the files of github.com/TUM-ICS/BIRDy (MIT licence).
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE.parent / 'test'))
+
+from synthetic import fourier_motion  # noqa: E402
+
+import robodyn_ros as rd  # noqa: E402
+from robodyn_ros.control.laws import automatic_gains  # noqa: E402
+from robodyn_ros.identification.simulate import simulate  # noqa: E402
+from robodyn_ros.model.kinds import METHODS  # noqa: E402
+from robodyn_ros.spatial import Inertial, skew  # noqa: E402
+
+RATE = 1000.0  # Hz
+SECONDS = 10.0
+SPREAD = 0.15  # relative standard deviation of the initial parameters
+WIDTH = 0.01  # rad/s, over which friction of the simulated robot changes its sign
+NOISE = {  # of positions in degrees, and of torques in N m
+    'low position noise': (1e-4, 0.05), 'standard noise': (1e-3, 0.05),
+    'high torque noise': (1e-3, 0.1), 'high position noise': (1e-2, 0.05),
+    'high position and torque noise': (1e-2, 0.1)}
+DEFAULT = ('standard noise', 'high position noise')
+HALF = np.pi / 2
+
+# a, alpha, d, theta (modified); mass; first moments or centres; inertia; armature; Fv, Fc
+TX40 = {
+    'table': [(0, 0, 0, 0), (0, -HALF, 0, -HALF), (0.225, 0, 0.035, HALF),
+              (0, HALF, 0.225, 0), (0, -HALF, 0, 0), (0, HALF, 0, np.pi)],
+    'mass': [8.61, 4.85, 4.07, 3.62, 1.02, 0.2],
+    'moment': [(0, 0, -0.4305), (0.392, -7.2e-3, 0.162), (3.26e-2, 2.44e-2, 0.265),
+               (1.45e-2, -7.24e-3, -0.586), (0, -3.06e-3, -1.02e-3), (0, 0, 8.4e-3)],
+    'about the frame': True,
+    'inertia': [(0.424, 0, 0, 0.424, 0, 0.352),
+                (1.63e-2, 7.85e-4, -1.57e-2, 8.81e-2, 3.24e-4, 8.28e-2),
+                (2.23e-2, -1.95e-4, -1.16e-3, 2.24e-2, -2.22e-3, 4.41e-3),
+                (0.109, 2.9e-5, 1.35e-3, 0.108, -1.17e-3, 4.07e-3),
+                (1.01e-3, 0, 0, 1e-3, -3.06e-6, 1.01e-3), (3.53e-3, 0, 0, 3.53e-3, 0, 3.53e-4)],
+    'armature': [0.362, 0.507, 8.29e-2, 3.41e-2, 3.61e-2, 1.14e-2],
+    'viscous': [7.9379, 5.6948, 1.9804, 1.1141, 1.60, 0.6894],
+    'coulomb': [6.9822, 7.8301, 6.1939, 2.4063, 3.4092, 1.8313],
+    'lower': [-180, -125, -138, -270, -120, -270], 'upper': [180, 125, 138, 270, 133.5, 270],
+    'speed': [287, 287, 430, 410, 320, 700]}
+RV2SQ = {
+    'table': [(0, 0, 0.295, 0), (0, -HALF, 0, -HALF), (0.23, 0, 0, HALF),
+              (-0.05, HALF, 0.27, 0), (0, -HALF, 0, 0), (0, HALF, 0.07, 0)],
+    'mass': [4, 5.3, 4.1, 2.8, 0.8, 0.7],
+    'moment': [(0, 0, -0.2), (0.318, -0.04028, 0), (0, -0.1845, 0), (0.028, 0, -0.364),
+               (-8e-4, -8e-4, 8e-4), (7e-4, 0, 3.5e-4)],
+    'about the frame': False,
+    'inertia': [(0.0424, 0, 0, 0.0424, 0, 0.0152), (0.45, 2.03e-3, -2.03e-4, 0.5, -5.56e-3, 0.85),
+                (0.177, -0.017, 0.001, 0.105, 0.006, 0.239),
+                (0.0492, -0.0013, 0.0042, 0.0424, 0.0003, 0.0457),
+                (0.0676, 0.0001, 0, 0.0274, 0, 0.0718), (0.0076, 0, 0, 0.0074, 0, 0.0018)],
+    'armature': [0.01, 0.5, 0.3253, 0.0416, 0.0939, 0.0317],
+    'viscous': [4.7618, 13.4593, 4.1019, 1.3165, 1.4242, 0.9244],
+    'coulomb': [2.8503, 7.7407, 3.3459, 1.6581, 2.7170, 2.0284],
+    'lower': [-240, -120, 0, -200, -90, -360], 'upper': [240, 120, 160, 200, 90, 360],
+    'speed': [225, 150, 275, 412, 450, 720]}
+
+
+def model_of(data):
+    """Return a robot of the benchmark."""
+    bodies = []
+    for mass, moment, six in zip(data['mass'], data['moment'], data['inertia'], strict=True):
+        xx, xy, xz, yy, yz, zz = six
+        tensor, com = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]), np.array(moment) / mass
+        if data['about the frame']:
+            tensor = tensor + mass * skew(com) @ skew(com)
+        bodies.append(Inertial(mass, com, tensor))
+    motors = {'joints': {f'joint{k + 1}': {
+        'armature': data['armature'][k],
+        'link_friction': {'viscous': data['viscous'][k], 'coulomb': data['coulomb'][k]}}
+        for k in range(6)}}
+    model = rd.model_from_dh(data['table'], bodies, convention='modified', motors=motors,
+                             lower=np.deg2rad(data['lower']), upper=np.deg2rad(data['upper']))
+    return replace(model, velocity_limit=np.deg2rad(data['speed']))
+
+
+def run(model, motion, noise=(0.0, 0.0), rng=None, designed_for=None):
+    """Simulate a robot under PD control with feed-forward, whose feedback is noisy; a log.
+
+    The controller is designed for the robot itself, or for another one.
+    """
+    t, q, qd, qdd = motion
+    dynamics, known = (rd.Dynamics(one, friction_width=WIDTH) for one in (
+        model, designed_for or model))
+    gains = automatic_gains(known, 30.0)
+    wrong = np.zeros_like(q) if rng is None else np.deg2rad(noise[0]) * rng.normal(size=q.shape)
+    reference = np.concatenate([q + wrong, qd, known.inverse_dynamics(q, qd, qdd)],
+                               axis=1)[:, None]
+    states = np.array(list(simulate(dynamics, reference, 1 / RATE, gains.kp, gains.kd)))[:, :, 0]
+    middle = 0.5 * (reference[1:, 0] + reference[:-1, 0])
+    n = model.n
+    tau = middle[:, 2 * n:] + gains.kp * (middle[:, :n] - states[:-1, 0]) \
+        + gains.kd * (middle[:, n:2 * n] - states[1:, 1])
+    if rng is not None:
+        tau = tau + noise[1] * rng.normal(size=tau.shape)
+    seen = 0.5 * (states[1:, 0] + states[:-1, 0]) - wrong[:-1]
+    return rd.Log(t[:-1] + 0.5 / RATE, seen, tau, joint_names=model.joint_names)
+
+
+def figures(model, method, log, nominal, motion, clean):
+    """Return d_theta, d_tau and d_q in per cent, and the seconds of one method."""
+    start = time.perf_counter()
+    found = rd.identify(nominal, log, friction='coulomb',
+                        method='weighted' if method == 'consistent' else method)
+    seconds = time.perf_counter() - start
+    dynamics = rd.Dynamics(model)
+    t, q, qd, qdd = motion
+    want = dynamics.inverse_dynamics(q, qd, qdd)
+    got = found.predict(q, qd, qdd, consistent=method == 'consistent')
+    chi = {column.name: model.standard_parameters[column.standard]
+           for column in found.linear.columns}
+    true = found.base_.matrix @ np.array([chi[name] for name in found.linear.names])
+    values = found.base_.matrix @ found.consistent_ if method == 'consistent' \
+        else found.estimate_.values
+    played = run(found.model, motion, designed_for=model)
+    return (100 * np.linalg.norm(values - true) / np.linalg.norm(true), _mean(got - want, want),
+            _mean(played.q - clean.q, clean.q), seconds)
+
+
+def _mean(wrong, size):
+    """Return the mean of the samples' relative errors in per cent, as BIRDy defines it."""
+    return 100 * float(np.mean(np.linalg.norm(wrong, axis=1) / np.linalg.norm(size, axis=1)))
+
+
+def birdy(repetitions=3, levels=DEFAULT):
+    """Print a table for each robot and noise level."""
+    for name, data in (('TX40', TX40), ('RV2SQ', RV2SQ)):
+        model = model_of(data)
+        rng = np.random.default_rng(0)
+        motion, other = (fourier_motion(model, rng, SECONDS, RATE) for _ in range(2))
+        clean = run(model, other)
+        for level in levels:
+            print(f'\n{name}, {level}: {repetitions} repetitions, medians\n')
+            print('| method | d_theta | d_tau | d_q | time |\n|---|---|---|---|---|')
+            rows = {method: [] for method in (*METHODS, 'consistent')}
+            for _ in range(repetitions):
+                log = run(model, motion, NOISE[level], rng)
+                scale = 1 + SPREAD * rng.normal(size=(model.n, 1)).clip(-2, 2)
+                chi = model.standard_parameters.reshape(model.n, -1) * scale
+                nominal = model.with_standard_parameters(chi.ravel())
+                for method, row in rows.items():
+                    row.append(figures(model, method, log, nominal, other, clean))
+            for method, row in rows.items():
+                theta, tau, q, seconds = np.median(row, axis=0)
+                print(f'| {method} | {theta:.2f} % | {tau:.3f} % | {q:.4f} % | {seconds:.1f} s |',
+                      flush=True)
+
+
+if __name__ == '__main__':
+    birdy(int(sys.argv[1]) if len(sys.argv) > 1 else 3, sys.argv[2:] or DEFAULT)
