@@ -32,16 +32,24 @@ def measured_logs():
     print('| robot, data held out | reference | here | physically consistent |')
     print('|---|---|---|---|')
     model, log = tx40()
+    peer = _figaroh(DATA / 'staubli-tx40/tx40_mdh_modified_nomesh.urdf', q=log.q,
+                    tau=log.for_model(model).tau, rate=5000.0, cutoff=100.0, step=10,
+                    slow=TX40_SLOW, coupled=True)
     whole = rd.identify(model, log, slow=TX40_SLOW, guard=0.0)
-    _row('Staubli TX40, in sample (filtered)', 'figaroh 5.26 %', whole.training_.total_filtered)
+    _row('Staubli TX40, in sample (filtered)', peer['in sample'], whole.training_.total_filtered)
     first, last = log.split(2 / 3)
     result = rd.identify(model, first, slow=TX40_SLOW, guard=0.0)
-    _row('Staubli TX40, last third (filtered)', 'figaroh 7.71 %, essential 7.31 %',
+    _row('Staubli TX40, last third (filtered)', peer['last third'],
          *(rd.validate(result, last, consistent=c).total_filtered for c in (False, True)))
     model, log = ur10()
+    t = np.arange(log.t[0], log.t[-1], 0.008)
+    even = [np.column_stack([np.interp(t, log.t, x) for x in values.T])
+            for values in (log.q, log.tau)]
+    peer = _figaroh(DATA / 'ur10/ur10_nomesh.urdf', q=even[0], tau=even[1], rate=125.0,
+                    cutoff=10.0, step=1, slow=np.full(6, -1.0), coupled=False)
     first, last = log.split(2 / 3)
     result = rd.identify(model, first)
-    _row('UR10, last third (raw)', 'published model 8.10 %, plain WLS 8.28 %',
+    _row('UR10, last third (raw)', f'published model 8.10 %, {peer["last third"]}',
          *(rd.validate(result, last, consistent=c).total for c in (False, True)))
     model, logs = kr300()
     result = rd.identify(model, [logs['A'], logs['B']])
@@ -52,6 +60,20 @@ def measured_logs():
     result = rd.identify(model, first)
     _row('TIAGo arm, last third (raw), badly excited', '-',
          *(rd.validate(result, last, consistent=c).total for c in (False, True)))
+
+
+def _figaroh(urdf, **log):
+    """Return figaroh's errors in words, where there is an interpreter that has it."""
+    peer = os.environ.get('FIGAROH_PYTHON')
+    if not peer:
+        return {'in sample': 'figaroh: not measured', 'last third': 'figaroh: not measured'}
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / 'log.npz'
+        np.savez(path, **log)
+        ran = subprocess.run([peer, str(HERE / 'figaroh_accuracy_peer.py'), str(urdf), str(path)],
+                             capture_output=True, text=True, check=True)
+    return {name: f'figaroh {error:.2%}'
+            for name, error in json.loads(ran.stdout.splitlines()[-1]).items()}
 
 
 def _row(name, reference, *errors):
