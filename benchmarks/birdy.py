@@ -28,7 +28,7 @@ from robodyn_ros.spatial import Inertial, skew  # noqa: E402
 RATE = 1000.0  # Hz
 SECONDS = 10.0
 SPREAD = 0.15  # relative standard deviation of the initial parameters
-WIDTH = 0.01  # rad/s, over which friction of the simulated robot changes its sign
+WIDTH = 1e-3  # rad/s, over which friction of the simulated robot changes its sign
 NOISE = {  # of positions in degrees, and of torques in N m
     'low position noise': (1e-4, 0.05), 'standard noise': (1e-3, 0.05),
     'high torque noise': (1e-3, 0.1), 'high position noise': (1e-2, 0.05),
@@ -119,9 +119,8 @@ def figures(model, method, log, nominal, motion, clean):
     found = rd.identify(nominal, log, friction='coulomb',
                         method='weighted' if method == 'consistent' else method)
     seconds = time.perf_counter() - start
-    dynamics = rd.Dynamics(model)
-    t, q, qd, qdd = motion
-    want = dynamics.inverse_dynamics(q, qd, qdd)
+    _, q, qd, qdd = motion
+    want = rd.Dynamics(model, friction_width=WIDTH).inverse_dynamics(q, qd, qdd)
     got = found.predict(q, qd, qdd, consistent=method == 'consistent')
     chi = {column.name: model.standard_parameters[column.standard]
            for column in found.linear.columns}
