@@ -7,7 +7,11 @@ import pytest
 from synthetic import LWR4, coloured_noise, fourier_motion, log_of, lwr4_with_drives
 
 import robodyn_ros as rd
-from robodyn_ros.identification.consistency import consistent_bodies, pseudo_inertia, rigid_of
+from robodyn_ros.identification.consistency import (
+    consistent_bodies,
+    inertial_parameters_of,
+    pseudo_inertia,
+)
 from robodyn_ros.identification.statistics import significant
 
 EXACT = {'filter': rd.FilterSettings(cutoff=90.0), 'decimation': 0.0, 'friction': 'coulomb'}
@@ -270,7 +274,7 @@ def test_significance_is_backward_elimination():
 def test_the_pseudo_inertia_is_that_of_a_body(rng):
     points, masses = rng.normal(size=(30, 3)), rng.uniform(0.1, 1, 30)
     p = sum(m * np.outer([*x, 1], [*x, 1]) for x, m in zip(points, masses, strict=True))
-    rigid = rigid_of(p)
+    rigid = inertial_parameters_of(p)
     inertia = sum(m * (x @ x * np.eye(3) - np.outer(x, x))
                   for x, m in zip(points, masses, strict=True))
     np.testing.assert_allclose(rigid[:6], inertia[np.triu_indices(3)])

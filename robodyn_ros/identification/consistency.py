@@ -247,7 +247,7 @@ def _guessed_bodies(linear: LinearModel, triangle: Array) -> dict[int, Array]:
     lengths = lengths[lengths > SMALLEST_RADIUS]
     radius = 0.5 * float(np.median(lengths)) if len(lengths) else GUESSED_RADIUS
     one = np.diag([radius**2] * 3 + [1.0])
-    values = dict(zip(PARAMETER_NAMES, rigid_of(one), strict=False))
+    values = dict(zip(PARAMETER_NAMES, inertial_parameters_of(one), strict=False))
     unit = np.array([values.get(column.term, 0.0) for column in linear.columns])
     felt = triangle[:, :-1] @ unit
     mass = safe_divide(float(felt @ triangle[:, -1]), float(felt @ felt))
