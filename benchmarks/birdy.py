@@ -137,7 +137,7 @@ def _mean(wrong, size):
     return 100 * float(np.mean(np.linalg.norm(wrong, axis=1) / np.linalg.norm(size, axis=1)))
 
 
-def birdy(repetitions=3, levels=DEFAULT):
+def birdy(repetitions=1, levels=DEFAULT):
     """Print a table for each robot and noise level."""
     for name, data in (('TX40', TX40), ('RV2SQ', RV2SQ)):
         model = model_of(data)
@@ -162,4 +162,4 @@ def birdy(repetitions=3, levels=DEFAULT):
 
 
 if __name__ == '__main__':
-    birdy(int(sys.argv[1]) if len(sys.argv) > 1 else 3, sys.argv[2:] or DEFAULT)
+    birdy(int(sys.argv[1]) if len(sys.argv) > 1 else 1, sys.argv[2:] or DEFAULT)
