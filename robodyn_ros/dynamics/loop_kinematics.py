@@ -69,8 +69,9 @@ class LoopKinematics:
         self._assembly = Assembly(newton, self._free, self._bound, first)
         home = self._assembly.home
         if not self._assembly.closed:
-            if np.isfinite(home).all():
-                self._check_count(home)
+            near = close_loops(self._table, first)
+            if self._is_closed(near):  # while the loops are open, no count of constraints holds
+                self._check_count(near)
             self._refuse(first[self._free], home)
         self._check_count(home)
 
@@ -87,13 +88,17 @@ class LoopKinematics:
         names = self.model.joint_names
         self._divide(names)
         home = close_loops(self._table, first)
-        gaps = np.abs(self._table(home, np.zeros_like(home))[:, 0])
-        if not gaps.max() < ROUGH:  # also for nan
+        if not self._is_closed(home):
             self._refuse(first[self._free], home)
         driven = [k for k, name in enumerate(names) if name in self.loops.driven]
         chosen = choose_independent(self._jacobian(home), driven, names)
         self.loops = replace(self.loops, independent=tuple(names[k] for k in chosen))
         return home
+
+    def _is_closed(self, pose: Array) -> bool:
+        """Return whether the loops are closed in a pose of all joints; not if it has NaN."""
+        gaps = self._table(pose, np.zeros_like(pose))[:, 0]
+        return bool(np.abs(gaps).max() < ROUGH)
 
     def _check_count(self, pose: Array) -> None:
         """Raise an error if the number of independent joints is wrong."""
