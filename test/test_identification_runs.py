@@ -55,7 +55,7 @@ def run(tmp_path_factory):
     truth.write_text(yaml.safe_dump(TRUTH))
     world = World()
     with ClosedLoop(world, UR10, simulator=(
-            'rate:=250.0', f'real_time_factor:={PACE}', f'truth_file:={truth}', *NOISE),
+            'rate:=500.0', f'real_time_factor:={PACE}', f'truth_file:={truth}', *NOISE),
                     controller=('mode:=feedforward_pd', 'hold:=5.0', *GAINS)) as loop, \
             NodeProcess('dynamics'), \
             server(world, folder / 'runs', 'state_timeout:=600.0', 'start_delay:=10.0',
@@ -63,7 +63,7 @@ def run(tmp_path_factory):
         motion = fast_motion(loop.model)
         before = rms(loop.follow(motion))
         loop.begin(motion.at(0.0).q, held=True)  # the noise does not depend on the search time
-        client = Client(world, name='e2e', search_time=8.0, period=10.0, periods=2,
+        client = Client(world, name='e2e', search_time=12.0, period=10.0, periods=2,
                         torque_margin=0.35, slow=0.05, apply=True)
         client.until('search for the validation', timeout=300.0)
         loop.pause(False)
