@@ -111,4 +111,8 @@ def test_layouts_can_be_read():
     used = json.dumps(layout['layout'])
     assert all(panel in used for panel in layout['configById'])
     assert etree.parse(str(ROOT / 'config/layouts/plotjuggler.xml')).getroot().tag == 'root'
-    assert yaml.safe_load((ROOT / 'config/layouts/robodyn.rviz').read_text())['Panels']
+    window = yaml.safe_load((ROOT / 'config/layouts/robodyn.rviz').read_text())
+    shown = {display['Class']: display for display in window['Visualization Manager']['Displays']}
+    robot = shown['rviz_default_plugins/RobotModel']  # its frames come from robot_state_publisher
+    assert robot['Description Topic']['Value'] == '/robot_description'
+    assert robot['Description Topic']['Durability Policy'] == 'Transient Local'

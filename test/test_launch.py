@@ -65,7 +65,8 @@ def test_an_argument_becomes_a_value_of_the_type_of_the_parameter():
     assert Declaration('apply_to', ['a'], '', None).value_of('[b, c]') == ['b', 'c']
     for declaration, text, valid in ((rate, 'fast', 'a number'), (rate, '0', '1 to 5000'),
                                      (gains, '[1, true]', 'a list'), (rate, 'true', 'a number'),
-                                     (Declaration('brakes', False, '', None), '2', 'true')):
+                                     (Declaration('brakes', False, '', None), '2', 'true'),
+                                     (parameters_of('simulator')['dropped'], '1.5', '0 to 1')):
         with pytest.raises(ValueRangeError, match=valid):
             declaration.value_of(text)
 
