@@ -70,7 +70,7 @@ class Campaign(CampaignNodes):
             self._state(self.robot.q, ns=int(self.rng.choice([
                 0, 1, 2**31 * 10**9 - 1, self.world.now() + int(self.rng.normal(0, 1e10))])))
         self.recover()
-        self._odd_until = time.monotonic() + 1.0
+        self._odd_until = time.time() + 1.0
 
     def fault_flood(self):
         for _ in range(int(self.rng.integers(100, 2000))):
