@@ -10,15 +10,19 @@ class Oracle:
     """The same robot in Pinocchio: fixed base, the same mimic joints."""
 
     def __init__(self, model, urdf_text):
-        self.model = model
-        self.pin = pin.buildModelFromXML(urdf_text)
+        self._take(model, pin.buildModelFromXML(urdf_text))
+
+    def _take(self, model, robot, base=0):
+        """Use Pinocchio's model of a robot whose base has some velocities."""
+        self.model, self.pin = model, robot
         self.pin.gravity.linear = np.array(model.gravity)
         self.data = self.pin.createData()
         self.ids = [self.pin.getJointId(name) for name in model.body_joints]
         columns = [self.pin.joints[i].idx_v for i in self.ids]
-        assert self.pin.nv == len(columns), (self.pin.nv, len(columns))
+        assert self.pin.nv == base + len(columns), (self.pin.nv, base, len(columns))
         # qd of Pinocchio's joints = constraint @ qd of the coordinates: mimic joints follow
         self.constraint = np.zeros((self.pin.nv, model.n))
+        self.constraint[:base, :base] = np.eye(base)
         self.constraint[columns] = model.row
 
     @staticmethod

@@ -3,6 +3,7 @@
 import numpy as np
 import pinocchio as pin
 import pytest
+from oracle import Oracle
 from robots import ROBOTS, joint, link, random_robot, robot, text_of
 
 import robodyn_ros as rd
@@ -14,54 +15,18 @@ NO_LINK = 'ur_description/urdf/ur3.urdf'
 MASSLESS = ('romeo_description/urdf/romeo.urdf', 'romeo_description/urdf/romeo_laas_small.urdf')
 
 
-class FreeFlyer:
-    """Pinocchio with a free-flyer, with arrays in the order of a robodyn model."""
+class FreeFlyer(Oracle):
+    """With a free-flyer: q begins with the pose of the base, velocities with its twist."""
 
     def __init__(self, model, text):
-        self.model = model
-        self.pin = pin.buildModelFromXML(text, pin.JointModelFreeFlyer())
-        self.pin.gravity.linear = np.array(model.gravity)
-        self.data = self.pin.createData()
-        joints = [self.pin.joints[self.pin.getJointId(name)] for name in model.body_joints]
-        self.joints = joints
-        # velocities of Pinocchio's joints = constraint @ qd of the model: mimic joints follow
-        self.constraint = np.zeros((self.pin.nv, model.n))
-        self.constraint[:6, :6] = np.eye(6)
-        self.constraint[[one.idx_v for one in joints]] = model.row
+        self._take(model, pin.buildModelFromXML(text, pin.JointModelFreeFlyer()), base=6)
 
     def q(self, values):
         q = pin.neutral(self.pin)
         q[:7] = values[:7]
-        for one, row, offset in zip(self.joints, self.model.row, self.model.offset, strict=True):
-            place, angle = one.idx_q, row[6:] @ values[7:] + offset
-            q[place:place + one.nq] = (np.cos(angle), np.sin(angle)) if one.nq == 2 else angle
+        for joint_id, row, offset in zip(self.ids, self.model.row, self.model.offset, strict=True):
+            self._set(self.pin, q, joint_id, row[6:] @ values[7:] + offset)
         return q
-
-    def torques(self, q, qd, qdd):
-        c = self.constraint
-        return c.T @ pin.rnea(self.pin, self.data, self.q(q), c @ qd, c @ qdd)
-
-    def mass_matrix(self, q):
-        upper = np.triu(pin.crba(self.pin, self.data, self.q(q)))
-        return self.constraint.T @ (upper + np.triu(upper, 1).T) @ self.constraint
-
-    def jacobian(self, q, name):
-        frame = self.pin.getFrameId(name, pin.FrameType.BODY)
-        pin.computeJointJacobians(self.pin, self.data, self.q(q))
-        pin.updateFramePlacements(self.pin, self.data)
-        return pin.getFrameJacobian(self.pin, self.data, frame,
-                                    pin.LOCAL_WORLD_ALIGNED) @ self.constraint
-
-    def pose(self, q, name):
-        pin.framesForwardKinematics(self.pin, self.data, self.q(q))
-        return self.data.oMf[self.pin.getFrameId(name, pin.FrameType.BODY)].homogeneous
-
-    def drift(self, q, qd, name):
-        c = self.constraint
-        pin.forwardKinematics(self.pin, self.data, self.q(q), c @ qd, c @ (0 * qd))
-        return pin.getFrameClassicalAcceleration(
-            self.pin, self.data, self.pin.getFrameId(name, pin.FrameType.BODY),
-            pin.LOCAL_WORLD_ALIGNED).vector
 
 
 def state(model, rng):
@@ -87,17 +52,17 @@ def rigid(model):
 def check_equations(functions, model, oracle, rng, massless=False):
     """Compare kernels, or the functions from which they are traced, with Pinocchio."""
     q, qd, qdd = state(model, rng)
-    tau, still = oracle.torques(q, qd, qdd), 0 * qd
+    tau, still = oracle.inverse_dynamics(q, qd, qdd), 0 * qd
     close(functions.inverse_dynamics(q, qd, qdd), tau)
     close(functions.mass_matrix(q), oracle.mass_matrix(q))
-    close(functions.gravity(q), oracle.torques(q, still, still))
-    coriolis = oracle.torques(q, qd, still) - oracle.torques(q, still, still)
+    close(functions.gravity(q), oracle.inverse_dynamics(q, still, still))
+    coriolis = oracle.inverse_dynamics(q, qd, still) - oracle.inverse_dynamics(q, still, still)
     assert np.abs(functions.coriolis(q, qd) - coriolis).max() <= 1e-9 * np.abs(tau).max()
     if massless:
         with pytest.raises(rd.RobodynError, match='moves no inertia'):
             functions.forward_dynamics(q, qd, tau)
     else:
-        close(oracle.torques(q, qd, functions.forward_dynamics(q, qd, tau)), tau)
+        close(oracle.inverse_dynamics(q, qd, functions.forward_dynamics(q, qd, tau)), tau)
     c = oracle.constraint
     pin.computeCentroidalMomentum(oracle.pin, oracle.data, oracle.q(q), c @ qd)
     close(functions.centroidal_momentum(q, qd), oracle.data.hg.vector)
