@@ -27,6 +27,7 @@ if TYPE_CHECKING:  # imported when first used
         Energy,
         FlexibleDynamics,
         InertiaBounds,
+        LagrangeEuler,
         OperationalSpace,
         RobotDynamics,
         Terms,
@@ -76,8 +77,8 @@ if TYPE_CHECKING:  # imported when first used
 _LAZY = {
     **dict.fromkeys((
         'ClosedLoopDynamics', 'Dynamics', 'ElasticTorque', 'Energy', 'FlexibleDynamics',
-        'InertiaBounds', 'OperationalSpace', 'RobotDynamics', 'Terms', 'dynamics_of',
-        'inertia_bounds'), 'dynamics'),
+        'InertiaBounds', 'LagrangeEuler', 'OperationalSpace', 'RobotDynamics', 'Terms',
+        'dynamics_of', 'inertia_bounds'), 'dynamics'),
     **dict.fromkeys((
         'BaseParameters', 'CrossValidation', 'DriveGains', 'FilterSettings', 'FloatingBaseResult',
         'Log', 'LogFormat', 'Result', 'Rollout', 'Settings', 'Thresholds', 'Validation',
@@ -94,17 +95,16 @@ _LAZY = {
 }
 
 __all__ = [
-    'BaseParameters', 'ClosedLoopDynamics', 'CrossValidation', 'DescriptionError',
-    'DriveGains', 'Dynamics', 'ElasticTorque', 'Energy', 'Excitation', 'FilterSettings',
-    'FlexibleDynamics', 'FloatingBaseResult', 'IdentificationError', 'InertiaBounds',
-    'Inertial', 'Limits', 'Log', 'LogError', 'LogFormat', 'Model', 'OperationalSpace', 'Plan',
-    'Result', 'RobodynError', 'RobotDynamics', 'Rollout', 'Settings', 'ShapeError', 'Terms',
-    'Thresholds', 'UnknownNameError', 'Validation', 'ValueRangeError', '__version__',
-    'base_parameters', 'build_model', 'cross_validate', 'dynamics_of', 'export_c', 'identify',
-    'identify_drive_gains', 'identify_floating_base', 'inertia_bounds', 'load_model',
-    'model_from_dh', 'optimise_excitation', 'optimize_excitation', 'read_log', 'reduce',
-    'roll_out', 'save_motors', 'save_parameters', 'validate', 'validation_plan', 'write_mjcf',
-    'write_urdf',
+    'BaseParameters', 'ClosedLoopDynamics', 'CrossValidation', 'DescriptionError', 'DriveGains',
+    'Dynamics', 'ElasticTorque', 'Energy', 'Excitation', 'FilterSettings', 'FlexibleDynamics',
+    'FloatingBaseResult', 'IdentificationError', 'InertiaBounds', 'Inertial', 'LagrangeEuler',
+    'Limits', 'Log', 'LogError', 'LogFormat', 'Model', 'OperationalSpace', 'Plan', 'Result',
+    'RobodynError', 'RobotDynamics', 'Rollout', 'Settings', 'ShapeError', 'Terms', 'Thresholds',
+    'UnknownNameError', 'Validation', 'ValueRangeError', '__version__', 'base_parameters',
+    'build_model', 'cross_validate', 'dynamics_of', 'export_c', 'identify', 'identify_drive_gains',
+    'identify_floating_base', 'inertia_bounds', 'load_model', 'model_from_dh',
+    'optimise_excitation', 'optimize_excitation', 'read_log', 'reduce', 'roll_out', 'save_motors',
+    'save_parameters', 'validate', 'validation_plan', 'write_mjcf', 'write_urdf',
 ]
 
 

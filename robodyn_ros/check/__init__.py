@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from robodyn_ros.check.formulations import Formulations, compare_formulations
 from robodyn_ros.check.joints import check_joint
 from robodyn_ros.check.links import check_link
 from robodyn_ros.check.report import CheckReport, Issue
@@ -15,7 +16,8 @@ from robodyn_ros.dynamics import Dynamics
 from robodyn_ros.errors import DescriptionError
 from robodyn_ros.model import Model, load_model
 
-__all__ = ['CheckReport', 'Issue', 'check_model', 'check_robot', 'mesh_folders']
+__all__ = ['CheckReport', 'Formulations', 'Issue', 'check_model', 'check_robot',
+           'compare_formulations', 'mesh_folders']
 
 
 def check_robot(source: str | Path, *, motors: str | Path | None = None,

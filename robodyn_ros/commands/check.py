@@ -6,8 +6,8 @@ import argparse
 import sys
 from pathlib import Path
 
-from robodyn_ros.check import check_model, check_robot, mesh_folders
-from robodyn_ros.commands.options import add_robot, xacro_arguments
+from robodyn_ros.check import check_model, check_robot, compare_formulations, mesh_folders
+from robodyn_ros.commands.options import add_robot, robot_of, xacro_arguments
 from robodyn_ros.commands.output import add_force, refuse_existing, write_text
 from robodyn_ros.description.repair import add_missing_inertials
 from robodyn_ros.description.urdf import read_text
@@ -23,11 +23,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         'collision geometry, and check that copy')
     parser.add_argument('--density', type=float, default=1000.0, metavar='DENSITY',
                         help='density for --fix, kg/m^3 (default: 1000)')
+    parser.add_argument('--formulations', action='store_true',
+                        help='compare the equations of motion from Lagrange-Euler, Newton-Euler '
+                        'and the regressor instead')
     add_force(parser)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print the report; return 1 if the description is faulty."""
+    """Print the report; return 1 if the description is faulty or the formulations differ."""
+    if options.formulations:
+        formulations = compare_formulations(robot_of(options))
+        print(formulations.to_json() if options.json else formulations.to_text())
+        return formulations.exit_code
     arguments = xacro_arguments(options)
     if options.fix is None:
         report = check_robot(options.urdf, motors=options.motors, xacro_arguments=arguments,

@@ -4,10 +4,11 @@ from robodyn_ros.dynamics.closed_loops import ClosedLoopDynamics
 from robodyn_ros.dynamics.dynamics import Dynamics
 from robodyn_ros.dynamics.flexible import ElasticTorque, FlexibleDynamics
 from robodyn_ros.dynamics.inertia_bounds import InertiaBounds, inertia_bounds
+from robodyn_ros.dynamics.lagrange_euler import LagrangeEuler, VelocityTerms
 from robodyn_ros.dynamics.operational_space import OperationalSpace
 from robodyn_ros.dynamics.protocol import RobotDynamics, dynamics_of
 from robodyn_ros.dynamics.quantities import Energy, FullMotion, Terms
 
 __all__ = ['ClosedLoopDynamics', 'Dynamics', 'ElasticTorque', 'Energy', 'FlexibleDynamics',
-           'FullMotion', 'InertiaBounds', 'OperationalSpace', 'RobotDynamics', 'Terms',
-           'dynamics_of', 'inertia_bounds']
+           'FullMotion', 'InertiaBounds', 'LagrangeEuler', 'OperationalSpace', 'RobotDynamics',
+           'Terms', 'VelocityTerms', 'dynamics_of', 'inertia_bounds']
