@@ -94,3 +94,13 @@ def test_robots_with_loops_refuse_friction_by_load():
         np.arange(7) == 6, 0.1, np.zeros((len(five_bar.body_joints), 7))))
     with pytest.raises(rd.ValueRangeError, match='closed loops'):
         rd.ClosedLoopDynamics(model, ROOT / 'config/robots/five_bar_loops.yaml')
+
+
+def test_plain_coulomb_friction_stays_plain_in_short_noisy_logs():
+    # with this noise, Stribeck friction that the robot does not have seems to gain 2.8 %
+    true = lwr4_with_drives()
+    t, q, *rest = fourier_motion(true, np.random.default_rng(2), 10, 200)
+    tau = rd.Dynamics(true).inverse_dynamics(q, *rest)
+    noise = coloured_noise(np.random.default_rng(102), len(t), 0.02 * np.abs(tau).max(axis=0), 0.9)
+    result = rd.identify(true, rd.Log(t, q, tau + noise, joint_names=true.joint_names))
+    assert not result.friction_choice_.steps

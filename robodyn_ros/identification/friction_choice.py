@@ -27,7 +27,8 @@ from robodyn_ros.spatial import Array
 WIDTHS = (0.0, 0.01, 0.03, 0.1)  # relative to a joint's fast speed
 VELOCITIES = (0.02, 0.05, STRIBECK_SPEED, 0.2, 0.5)  # Stribeck velocities over the fast speed
 NEGLIGIBLE = 0.01  # smallest reduction of the error, relative to it, for which a term is added
-CERTAIN = 1.0  # smallest reduction over its standard error (of the folds)
+CERTAIN = 1.0  # smallest reduction over its standard error (of the folds); Stribeck friction, the
+# best of several velocities, has to exceed NEGLIGIBLE by its standard error as well
 PLAIN = ('coulomb', 'asymmetric', 'stribeck', 'root')  # one model for all joints, for comparison
 REFINEMENTS = 2  # iterations of the transmitted torques, which depend on the links' parameters
 NAMES = {'Fs': 'Stribeck friction', 'Ft': 'load-dependent friction'}
@@ -229,16 +230,18 @@ class _Trial:
         while left:
             before, after = folds.additions(columns, [first + k for k in left])
             gains = before[:, None] - after
-            mean, error = gains.mean(axis=0), np.sqrt(after.mean(axis=0))
-            certain = mean > CERTAIN * gains.std(axis=0, ddof=1) / np.sqrt(len(gains))
-            lower = error < (1 - NEGLIGIBLE) * np.sqrt(before.mean())
+            mean, errors = gains.mean(axis=0), after.mean(axis=0)
+            deviation = gains.std(axis=0, ddof=1) / np.sqrt(len(gains))
+            certain = mean > CERTAIN * deviation
+            chance = np.where([candidates[k].term == 'Fs' for k in left], deviation, 0.0)
+            lower = np.sqrt(errors + chance) < (1 - NEGLIGIBLE) * np.sqrt(before.mean())
             if not (certain & lower).any():
                 break
             best = int(np.argmax(np.where(certain & lower, mean, -np.inf)))
             one = candidates[left[best]]
             columns.append(first + left[best])
             selected.append(one)
-            steps.append((self._words(one), float(error[best])))
+            steps.append((self._words(one), float(np.sqrt(errors[best]))))
             left = [k for k in left if candidates[k][:2] != one[:2]]
         return selected, steps
 
