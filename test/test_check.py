@@ -80,6 +80,7 @@ def test_the_report_states_facts():
     assert 'panda: doubtful' in text and 'panda_link7  (panda_joint7, revolute)' in text
     second = next(entry for entry in report.joints if entry['joint'] == 'panda_joint2')
     assert 40 < second['largest_gravity'] < second['effort_limit'] == 87.0
+    assert report.joints[0]['largest_gravity'] == 0.0  # its axis is vertical
 
 
 FAULTS = {

@@ -22,6 +22,7 @@ POSES = 2000
 EIGENVALUE_POSES = 200  # poses for the median condition, and for the eigenvalues of a quick check
 REACH_POSES = 200
 TIPS = 12  # maximum number of tips for the reach; the fingers of a hand differ by centimetres
+ROUND_OFF = 1e-12  # gravity torques below this fraction of the largest are rounding errors
 ROTOR_DOMINATES = 0.5  # fraction of the inertia about a joint above which its rotor dominates
 
 
@@ -49,6 +50,7 @@ def sample_dynamics(model: Model, dynamics: Dynamics, thorough: bool, issues: li
     rng = np.random.default_rng(0)
     q = model.joints.sample_poses(rng, POSES)
     gravity = np.abs(dynamics.gravity(q)).max(axis=0)
+    gravity[gravity < ROUND_OFF * gravity.max(initial=0.0)] = 0.0
     mass = dynamics.mass_matrix(q)
     diagonal = np.median(np.diagonal(mass, axis1=1, axis2=2), axis=0)
     values = np.linalg.eigvalsh(mass[:EIGENVALUE_POSES])
