@@ -138,7 +138,7 @@ class Planar:
     def start(self, *parameters):
         with self.paused():
             process = server(self.world, self.root, 'state_timeout:=5.0', 'frozen_after:=0.3',
-                             'start_delay:=2.0', f'lease:={LEASE}', *parameters,
+                             'start_delay:=6.0', f'lease:={LEASE}', *parameters,
                              remap=('-r', 'joint_states:=relayed'))
             self.world.spin(0.5)
         return process
