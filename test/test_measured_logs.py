@@ -46,6 +46,13 @@ def test_ur10_held_out_from_its_bag():
     assert 'Ft' in terms[1, 'l']  # the friction of the shoulder's gear depends on its load
 
 
+def test_slowly_decaying_residuals_leave_no_parameter_without_uncertainty():
+    # the autocovariance of the pan joint's residual oscillates for many samples
+    model, log = ur10()
+    result = rd.identify(model, log.split(0.7)[0])
+    assert (result.uncertainty_.deviation > 0.5 * result.uncertainty_.plain_deviation).all()
+
+
 def test_kr300_trained_on_a_and_b_held_out_c():
     result, held_out = fit('kr300')
     assert rd.validate(result, held_out).total < 0.147  # plain weighted least squares: 20.3 %

@@ -193,7 +193,7 @@ def test_a_node_warns_if_nothing_subscribes_to_its_commands(nodes):
                      '-p', 'watchdog:=true', '-p', 'realtime_priority:=10',
                      '-p', 'lock_memory:=true') as process:
         nodes.world.wait_for_model('unheard')
-        check_real_time_scheduling_or_warning(process)
+        check_real_time_scheduling_or_warning(nodes.world, process)
 
         def warned():
             nodes.world.state(('j1', 'j2'), Q, (0.0, 0.0))
@@ -210,12 +210,18 @@ def test_a_node_warns_if_nothing_subscribes_to_its_commands(nodes):
         assert process.exit_code == 0 and 'Traceback' not in process.log()
 
 
-def check_real_time_scheduling_or_warning(process):
+def watchdogs(process):
+    return [pid for helper in children(process.pid) for pid in children(helper)]
+
+
+def check_real_time_scheduling_or_warning(world, process):
     def policies(pid):
         return {(os.sched_getscheduler(int(thread)), os.sched_getparam(int(thread)).sched_priority)
                 for thread in os.listdir(f'/proc/{pid}/task')}
     helper, = children(process.pid)
-    watchdog, = children(helper)
+    # one that did not answer in time on a busy machine may just be replaced by another
+    world.wait(lambda: len(watchdogs(process)) == 1, 'a single watchdog')
+    watchdog, = watchdogs(process)
     if 'realtime_priority is 10' in process.log():
         assert policies(process.pid) == {(os.SCHED_OTHER, 0)}
     else:
@@ -228,13 +234,11 @@ def check_real_time_scheduling_or_warning(process):
 
 
 def check_that_a_suspended_watchdog_is_replaced(world, process):
-    def watchdog():
-        return [pid for helper in children(process.pid) for pid in children(helper)]
-    before = watchdog()
-    assert len(before) == 1
+    world.wait(lambda: len(watchdogs(process)) == 1, 'a single watchdog')
+    before = watchdogs(process)
     os.kill(before[0], signal.SIGSTOP)
     world.wait(lambda: 'the watchdog has died or is suspended' in process.log(), 'a warning', 20.0)
-    world.wait(lambda: len(watchdog()) == 1 and watchdog() != before, 'another watchdog', 20.0)
+    world.wait(lambda: len(watchdogs(process)) == 1 and watchdogs(process) != before, 'another watchdog', 20.0)
 
 
 def test_a_warning_names_another_commander(nodes):

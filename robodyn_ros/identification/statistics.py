@@ -267,7 +267,7 @@ def _autocovariance(measured: Array, count: int) -> Array:
         criterion = count * np.log(variance) + 2 * order
         if criterion < best:
             best, chosen = criterion, model
-    longest = int(min(max(50, 10 * lags), count // 4))
+    longest = count - 1
     extended = list(measured[:len(chosen) + 1])
     while len(extended) <= longest:
         extended.append(float(chosen @ extended[:-len(chosen) - 1:-1]) if len(chosen) else 0.0)
