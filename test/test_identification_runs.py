@@ -55,7 +55,7 @@ def run(tmp_path_factory):
     truth.write_text(yaml.safe_dump(TRUTH))
     world = World()
     with ClosedLoop(world, UR10, simulator=(
-            'rate:=500.0', f'real_time_factor:={PACE}', f'truth_file:={truth}', *NOISE),
+            'rate:=250.0', f'real_time_factor:={PACE}', f'truth_file:={truth}', *NOISE),
                     controller=('mode:=feedforward_pd', 'hold:=5.0', *GAINS)) as loop, \
             NodeProcess('dynamics'), \
             server(world, folder / 'runs', 'state_timeout:=600.0', 'start_delay:=10.0',

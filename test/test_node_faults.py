@@ -238,7 +238,8 @@ def check_that_a_suspended_watchdog_is_replaced(world, process):
     before = watchdogs(process)
     os.kill(before[0], signal.SIGSTOP)
     world.wait(lambda: 'the watchdog has died or is suspended' in process.log(), 'a warning', 20.0)
-    world.wait(lambda: len(watchdogs(process)) == 1 and watchdogs(process) != before, 'another watchdog', 20.0)
+    world.wait(lambda: len(watchdogs(process)) == 1 and watchdogs(process) != before,
+               'another watchdog', 20.0)
 
 
 def test_a_warning_names_another_commander(nodes):
