@@ -200,6 +200,7 @@ def at_real_pace(planar):
     """The world in real time, with the default lease."""
     planar.world.set_parameter('simulator', 'real_time_factor', 1.0)
     planar.world.set_parameter('identification', 'lease', 0.4)
+    planar.world.set_parameter('identification', 'start_delay', 1.0)
     yield planar
     planar.world.set_parameter('simulator', 'real_time_factor', PACE)
     planar.restart()
