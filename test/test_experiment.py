@@ -228,15 +228,17 @@ def arm():
     return Arm(StateMonitor(JOINTS, 60.0, 60.0, 0.2))
 
 
-def perform(arm, script, folder, tick=lambda name, fraction: None):
+def perform(arm, script, folder, tick=lambda name, fraction: None, opening=0.0):
     """Play a script; between two cycles of the player 0.1 s pass for the arm."""
     def advance(name, fraction):
         tick(name, fraction)
         arm.advance(0.1)
 
-    play(arm.monitor, script, arm.send,
-         lambda name: Recorder(folder / name, {JOINT_STATES: JOINT_STATE_TYPE}), advance,
-         delay=1.0, lease=0.8)
+    def recorder(name):
+        arm.advance(opening)
+        return Recorder(folder / name, {JOINT_STATES: JOINT_STATE_TYPE})
+
+    play(arm.monitor, script, arm.send, recorder, advance, delay=1.0, lease=0.8)
 
 
 def test_the_robot_follows_the_whole_script_without_a_jump(arm, script, tmp_path):
@@ -250,6 +252,14 @@ def test_the_robot_follows_the_whole_script_without_a_jump(arm, script, tmp_path
                                        atol=1e-9)
     assert {name for name, _ in places} == {'approach', 'log'}
     assert places[-1][1] > 0.5
+
+
+def test_the_motion_starts_after_its_delay_also_if_a_recorder_takes_long_to_open(
+        arm, script, tmp_path):
+    perform(arm, script, tmp_path, opening=2.0)
+    assert np.array_equal(arm.history[0][1], arm.history[250][1])  # it rests until then
+    jumps = np.abs(np.diff([q for _, q, _ in arm.history], axis=0)).max()
+    assert jumps < 0.011 * np.abs(script.reference.qd).max()
 
 
 def test_without_the_server_the_robot_brakes_when_the_lease_ends(arm, script, tmp_path):

@@ -85,10 +85,17 @@ def play(monitor: StateMonitor, script: Script, send: Send, recorder: Callable[[
         Exceptions of ``tick`` are passed on.
     """
     monitor.begin()
+    recorders = [recorder(window.name) for window in script.windows]  # this may take seconds
     try:
         start = max(monitor.check().stamp + int(delay * 1e9), 1)  # a stamp of 0 means "at once"
-        for window in script.windows:
-            monitor.add_recorder(recorder(window.name), start + int(window.start * 1e9),
+    except BaseException:
+        for one in recorders:
+            one.close()
+        monitor.end()
+        raise
+    try:
+        for window, one in zip(script.windows, recorders, strict=True):
+            monitor.add_recorder(one, start + int(window.start * 1e9),
                                  start + int(window.end * 1e9))
         _follow(monitor, script, _Lease(script, start, lease, send), start, tick, lease)
         monitor.check()
