@@ -16,6 +16,8 @@ EXTRAS = {
     'demo': ['matplotlib', 'mujoco', 'rich', 'scipy'],
     'notebook': ['pandas'],
     'view': ['scipy', 'trimesh', 'viser'],
+    'fleet': ['clarabel', 'dask', 'distributed', 'duckdb', 'fsspec', 'jinja2', 'matplotlib',
+              'pandas', 'plotly', 'pyarrow', 'rich', 'rosbags', 'scipy'],
     'docs': ['furo', 'myst-parser', 'numpydoc', 'sphinx', 'sphinx-copybutton'],
 }
 # pip puts all scripts on PATH, where a name has to say whose it is; colcon puts them into
@@ -55,11 +57,12 @@ setup(
         'Typing :: Typed',
     ],
     packages=find_packages(include=[NAME, f'{NAME}.*']),
-    package_data={NAME: ['py.typed', 'report/*.jinja', 'export/*.h']},
+    package_data={NAME: ['py.typed', 'report/*.jinja', 'report/*.css', 'fleet/*.jinja',
+                         'export/*.h']},
     python_requires='>=3.10',
     install_requires=['llvmlite>=0.39', 'lxml', 'numpy', 'PyYAML', 'urdfdom-py', 'xacro'],
     extras_require={**EXTRAS, 'all': sorted({
-        name for key in ('identify', 'sim', 'meshes', 'demo', 'notebook', 'view')
+        name for key in ('identify', 'sim', 'meshes', 'demo', 'notebook', 'view', 'fleet')
         for name in EXTRAS[key]})},
     data_files=[
         ('share/ament_index/resource_index/packages', [f'resource/{NAME}']),

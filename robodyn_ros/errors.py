@@ -257,3 +257,7 @@ class ExperimentError(RobodynError):
 
 class StatesMissingError(ExperimentError):
     """An experiment was stopped because no new joint states arrived."""
+
+
+class FleetError(RobodynError):
+    """A fleet cannot be identified any further, for example because the scheduler is gone."""

@@ -10,6 +10,9 @@ from robodyn_ros.errors import MissingPackageError
 # package -> the extra of robodyn_ros that installs it (setup.py)
 EXTRAS = {
     'clarabel': 'identify',
+    'distributed': 'fleet',
+    'duckdb': 'fleet',
+    'fsspec': 'fleet',
     'h5py': 'formats',
     'jinja2': 'identify',
     'matplotlib': 'identify',

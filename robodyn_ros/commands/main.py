@@ -22,6 +22,7 @@ COMMANDS = {
     'excite': 'find the best motion for an identification',
     'identify': "estimate a robot's dynamic parameters from measured logs",
     'calibrate': 'excite, record, identify and validate through a running server',
+    'fleet': 'identify many robots from many logs, and compare them',
     'export': 'write the equations of motion as plain C',
     'view': 'show a robot, its inertials and its torques in the browser',
     'run': 'start a node without the tools of ROS 2',

@@ -19,7 +19,7 @@ from robodyn_ros.identification.writing import plain
 from robodyn_ros.report import tables
 from robodyn_ros.report.figures import figures_of, fitted_band
 from robodyn_ros.report.interactive import interactive
-from robodyn_ros.report.pictures import svg_element
+from robodyn_ros.report.pictures import svg, svg_element
 from robodyn_ros.report.record import RECORD, Record
 from robodyn_ros.report.tables import number, percent
 
@@ -67,7 +67,7 @@ def save_report(result: Result, validation: Validation, consistent: Validation,
             full_html=False, include_plotlyjs=False, div_id=f'{name}-chart',
             config={'displayModeBar': False, 'responsive': True})
             for name, figure in figures.items()},
-        printed={name: svg_element(figure) for name, figure in figures.items()},
+        printed={name: svg_element(svg(figure)) for name, figure in figures.items()},
         criteria=tables.criteria_table(validation), joints=tables.error_table(result, validation),
         rollout=validation.rollout and tables.rollout_table(validation.rollout),
         starts=validation.rollout.starts if validation.rollout else 0,
@@ -84,9 +84,23 @@ def save_report(result: Result, validation: Validation, consistent: Validation,
 
 
 def _template() -> jinja2.Template:
-    text = (resources.files('robodyn_ros.report') / 'report.html.jinja').read_text('utf-8')
-    return jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined,
-                              trim_blocks=True).from_string(text)
+    return template_of('robodyn_ros.report', 'report.html.jinja')
+
+
+def template_of(package: str, name: str) -> jinja2.Template:
+    """Return a template of a package; it may use the style of all reports, ``{{ style }}``.
+
+    Parameters
+    ----------
+    package, name : str
+        The package and the file in it.
+    """
+    text = (resources.files(package) / name).read_text('utf-8')
+    style = (resources.files('robodyn_ros.report') / 'style.css').read_text('utf-8')
+    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined,
+                                     trim_blocks=True)
+    environment.globals['style'] = style
+    return environment.from_string(text)
 
 
 def _record(result: Result, validation: Validation, record: Record) -> list[tuple[str, str]]:

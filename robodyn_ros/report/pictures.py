@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -49,20 +50,24 @@ def save_pictures(result: Result, validation: Validation, folder: str | Path) ->
 
 def svg(figure: Figure) -> str:
     """Return a figure as the text of an SVG file whose words can be searched and selected."""
+    return svg_of(lambda: draw(figure))
+
+
+def svg_of(drawn: Callable[[], Any]) -> str:
+    """Return the matplotlib figure that a function draws as the text of an SVG file."""
     import matplotlib
 
     text = io.StringIO()
     with matplotlib.rc_context({'svg.fonttype': 'none', 'font.family': 'sans-serif',
                                 'path.simplify_threshold': 0.3}):
-        drawn = draw(figure)
-        drawn.savefig(text, format='svg', metadata={'Date': None})
-        drawn.clear()
+        drawing = drawn()
+        drawing.savefig(text, format='svg', metadata={'Date': None})
+        drawing.clear()
     return text.getvalue()
 
 
-def svg_element(figure: Figure) -> str:
-    """Return the <svg> element of a figure, for use in an HTML page."""
-    text = svg(figure)
+def svg_element(text: str) -> str:
+    """Return the <svg> element of an SVG file, for use in an HTML page."""
     return text[text.index('<svg'):]
 
 

@@ -1,0 +1,186 @@
+"""Answers what a fleet's results say: changes in time, robots that differ, logs to distrust."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.stats
+
+from robodyn_ros.numerics import safe_divide
+from robodyn_ros.packages import package
+from robodyn_ros.spatial import Array
+
+FALSE_ALARMS = 0.01  # fraction of false ones among all reported changes (false discovery rate)
+FEWEST = 6  # logs of a robot from which changes are looked for
+EDGE = 2  # logs before and after a change, at least
+OUTLYING, WORSE = 3.5, 1.5  # robust standard deviations, and ratio to the median error
+NORMAL = 1.4826  # median absolute deviation to standard deviation, for a normal distribution
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What the results of a fleet say, as pandas data frames.
+
+    Attributes
+    ----------
+    changes : DataFrame
+        Parameters that changed in time: robot, joint, parameter, date of the change, mean before
+        and after, relative change, and its probability by chance, corrected for the number of
+        robots and parameters.
+    differences : DataFrame
+        Parameters that differ between robots of one type by more than their intervals.
+    outliers : DataFrame
+        Logs whose error is far above that of the robot's other logs.
+    bad : DataFrame
+        Logs that could not be used, with the reason.
+    ranking : DataFrame
+        The robots by what there is to look at first.
+    """
+
+    changes: Any
+    differences: Any
+    outliers: Any
+    bad: Any
+    ranking: Any
+
+
+def find(results: Any, *, false_alarms: float = FALSE_ALARMS) -> Findings:
+    """Find changes, differences and outliers in the results of a fleet.
+
+    A change is a step of the mean between two logs. The scatter of a parameter from log to log is
+    that of the successive differences of all robots of the type, which a step hardly affects and
+    which is never below the standard deviations of the identifications. The probability of the
+    largest step by chance is corrected for the number of places where it may be, and then, as that
+    of differences, by Benjamini and Hochberg (1995, doi 10.1111/j.2517-6161.1995.tb02031.x) for
+    the number of robots and parameters.
+
+    Parameters
+    ----------
+    results : DataFrame
+        What `read_results` returns.
+    false_alarms : float
+        Expected fraction of false ones among the reported changes and differences. If nothing
+        changed at all, it is the probability that anything is reported.
+    """
+    pandas = package('pandas')
+    good = results[results.status == 'ok']
+    changes = _controlled(pandas.DataFrame(_changes(good), columns=[
+        'robot', 'joint', 'parameter', 'date', 'before', 'after', 'change', 'p']), false_alarms)
+    differences = _controlled(pandas.DataFrame(_differences(good), columns=[
+        'type', 'joint', 'parameter', 'robots', 'lowest', 'lowest_value', 'highest',
+        'highest_value', 'p']), false_alarms)
+    outliers = pandas.DataFrame(_outliers(good), columns=[
+        'robot', 'date', 'log', 'error', 'usual'])
+    bad = results.loc[results.status != 'ok', ['robot', 'date', 'log', 'reason']]
+    ranking = _ranking(results, changes, outliers, bad)
+    return Findings(changes, differences, outliers, bad.reset_index(drop=True), ranking)
+
+
+def _controlled(frame: Any, false_alarms: float) -> Any:
+    """Correct the probabilities for their number, and keep what remains improbable."""
+    if len(frame):
+        frame = frame.assign(p=scipy.stats.false_discovery_control(frame.p))
+    return frame[frame.p < false_alarms].sort_values('p', ignore_index=True)
+
+
+def _changes(good: Any) -> list[tuple[Any, ...]]:
+    """Return the largest step of each robot's parameter, with its probability by chance."""
+    rows = []
+    for (_, parameter), group in good.groupby(['type', 'parameter'], sort=True):
+        series = {robot: one for robot, one in group.groupby('robot') if len(one) >= FEWEST}
+        if not series:
+            continue
+        jumps = np.concatenate([_jumps(one) for one in series.values()])
+        scatter = max(1.0, NORMAL * float(np.median(np.abs(jumps))))
+        for robot, one in series.items():
+            place, z = _largest_step(one.estimate.to_numpy(),
+                                     scatter * _deviations(one.standard_deviation))
+            places = len(one) - 2 * EDGE + 1
+            p = min(1.0, places * 2 * float(scipy.stats.norm.sf(abs(z))))
+            before = float(one.estimate.iloc[:place].mean())
+            after = float(one.estimate.iloc[place:].mean())
+            rows.append((robot, one.joint.iloc[0], parameter, one.date.iloc[place], before, after,
+                         float(safe_divide(after - before, abs(before), at_zero=np.inf)), p))
+    return rows
+
+
+def _deviations(values: Any) -> Array:
+    """Return standard deviations; zeros become the smallest of the others."""
+    found = np.asarray(values, float)
+    positive = found[found > 0]
+    return np.maximum(found, positive.min() if len(positive) else 1.0)
+
+
+def _jumps(one: Any) -> Array:
+    """Return the differences of successive logs over their standard deviations."""
+    s = _deviations(one.standard_deviation)
+    return np.asarray(np.diff(one.estimate.to_numpy()) / np.hypot(s[1:], s[:-1]))
+
+
+def _largest_step(x: Array, s: Array) -> tuple[int, float]:
+    """Return the first sample after the most significant step of the mean, and its z value."""
+    weight = 1 / s**2
+    sums, moments = np.cumsum(weight), np.cumsum(weight * x)
+    place = np.arange(EDGE, len(x) - EDGE + 1)
+    left, right = sums[place - 1], sums[-1] - sums[place - 1]
+    step = (moments[-1] - moments[place - 1]) / right - moments[place - 1] / left
+    z = step / np.sqrt(1 / left + 1 / right)
+    best = int(np.argmax(np.abs(z)))
+    return int(place[best]), float(z[best])
+
+
+def _differences(good: Any) -> list[tuple[Any, ...]]:
+    """Return the parameters with several robots, and the probability that they are equal."""
+    rows = []
+    for (kind, parameter), group in good.groupby(['type', 'parameter'], sort=True):
+        names, means, errors = [], [], []
+        for robot, one in group.groupby('robot'):
+            x, s = one.estimate.to_numpy(), _deviations(one.standard_deviation)
+            spread = x.std(ddof=1) if len(x) > 1 else 0.0
+            names.append(robot)
+            means.append(float(np.median(x)))
+            errors.append(max(float(np.median(s)), spread) / np.sqrt(len(x)))
+        if len(names) < 2:
+            continue
+        value, error = np.array(means), np.array(errors)
+        centre = np.average(value, weights=1 / error**2)
+        p = float(scipy.stats.chi2.sf((((value - centre) / error) ** 2).sum(), len(names) - 1))
+        low, high = int(np.argmin(value)), int(np.argmax(value))
+        rows.append((kind, group.joint.iloc[0], parameter, len(names), names[low],
+                     float(value[low]), names[high], float(value[high]), p))
+    return rows
+
+
+def _outliers(good: Any) -> list[tuple[Any, ...]]:
+    rows = []
+    for robot, group in good.groupby('robot'):
+        logs = group.groupby(['date', 'log'], as_index=False).total_error.first()
+        if len(logs) < FEWEST:
+            continue
+        error = np.log(np.maximum(logs.total_error.to_numpy(), 1e-12))
+        usual = float(np.median(error))
+        scatter = max(NORMAL * float(np.median(np.abs(error - usual))), 1e-3)
+        far = (error - usual > OUTLYING * scatter) & (error - usual > np.log(WORSE))
+        rows += [(robot, logs.date.iloc[k], logs.log.iloc[k], float(np.exp(error[k])),
+                  float(np.exp(usual))) for k in np.flatnonzero(far)]
+    return rows
+
+
+def _ranking(results: Any, changes: Any, outliers: Any, bad: Any) -> Any:
+    """Order the robots by their changed joints, then by their outlying and unusable logs."""
+    def count(frame: Any) -> Any:
+        return frame.groupby('robot').size()
+
+    joints = changes.drop_duplicates(['robot', 'joint'])
+    table = package('pandas').DataFrame({
+        'logs': results.groupby('robot')['log'].nunique(), 'changed_joints': count(joints),
+        'largest_change': changes.groupby('robot').change.agg(
+            lambda values: values.abs().replace(np.inf, np.nan).max()),
+        'outlying_logs': count(outliers), 'bad_logs': count(bad)})
+    counts = ['logs', 'changed_joints', 'outlying_logs', 'bad_logs']
+    table[counts] = table[counts].fillna(0).astype(int)
+    return table.sort_values(
+        ['changed_joints', 'outlying_logs', 'bad_logs', 'largest_change'], ascending=False,
+        na_position='last').rename_axis('robot').reset_index()
