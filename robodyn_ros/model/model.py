@@ -7,6 +7,7 @@ result is a tree of moving bodies, one for each moving joint, mimic joints inclu
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from numbers import Real
 
 import numpy as np
@@ -294,7 +295,7 @@ class Model:
         """Return the same robot with only viscous and Coulomb friction and offsets."""
         return replace(self, friction_curve=np.full_like(self.friction_curve, np.nan))
 
-    @property
+    @cached_property
     def friction_follows_load(self) -> bool:
         """Whether the friction of some gear depends on the torque that it transmits."""
         return bool((np.nan_to_num(self.friction_curve[:, 6]) != 0).any())
