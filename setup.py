@@ -58,7 +58,7 @@ setup(
     ],
     packages=find_packages(include=[NAME, f'{NAME}.*']),
     package_data={NAME: ['py.typed', 'report/*.jinja', 'report/*.css', 'fleet/*.jinja',
-                         'export/*.h']},
+                         'export/*.h', 'reproduce/*.yaml']},
     python_requires='>=3.10',
     install_requires=['llvmlite>=0.39', 'lxml', 'numpy', 'PyYAML', 'urdfdom-py', 'xacro'],
     extras_require={**EXTRAS, 'all': sorted({

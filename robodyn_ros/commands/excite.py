@@ -33,7 +33,7 @@ from robodyn_ros.excitation import (
 )
 from robodyn_ros.excitation.criteria import CRITERIA, SCALINGS
 from robodyn_ros.model import Model
-from robodyn_ros.model.kinds import JOINT_TORQUE_KINDS
+from robodyn_ros.model.kinds import KINDS
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -48,7 +48,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_force(parser)
     add('--lock', nargs='+', default=[], metavar='JOINT:=POSITION',
         help='joints that are held at a position, rad or m')
-    add_kind(parser, JOINT_TORQUE_KINDS)
+    add_kind(parser, KINDS)
+    add('--payload', metavar='LINK', help='link that carries an unknown payload in a second run')
+    add('--payload-mass', type=float, default=0.0, metavar='KG',
+        help='its approximate mass, for the torque limits')
     add_choice(parser, '--criterion', 'WORD', 'criterion that is optimised', CRITERIA, 'condition')
     add_choice(parser, '--scaling', 'WORD', 'scaling of the observation matrix', SCALINGS,
                'columns')
@@ -90,9 +93,10 @@ def run(options: argparse.Namespace) -> int:
         velocity=model.velocity_limit * options.speed, torque_margin=options.torque_margin,
         tool=options.tool, height=options.height, distance=options.distance, floor=options.floor,
         self_collision=options.self_collision, mesh_folders=mesh_folders(options.urdf))
-    plan = Plan(kind=options.kind, criterion=options.criterion, scaling=options.scaling,
-                period=options.period, harmonics=options.harmonics, periods=options.periods,
-                resonance=options.resonance,
+    plan = Plan(kind=options.kind, payload=options.payload,
+                payload_mass=options.payload_mass, criterion=options.criterion,
+                scaling=options.scaling, period=options.period, harmonics=options.harmonics,
+                periods=options.periods, resonance=options.resonance,
                 mean_torque=numbers_of(options.mean_torque, '--mean-torque'),
                 condition_goal=options.condition_goal, budget=options.budget, seed=options.seed)
     found = _search(model, limits, plan)

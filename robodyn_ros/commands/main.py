@@ -24,6 +24,7 @@ COMMANDS = {
     'calibrate': 'excite, record, identify and validate through a running server',
     'fleet': 'identify many robots from many logs, and compare them',
     'export': 'write the equations of motion as plain C',
+    'reproduce': 'run a published experiment again, beside its published results',
     'view': 'show a robot, its inertials and its torques in the browser',
     'run': 'start a node without the tools of ROS 2',
     'demo': 'show a closed loop: PD alone, then with feed-forward',

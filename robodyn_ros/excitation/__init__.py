@@ -5,7 +5,8 @@ from robodyn_ros.excitation.fourier import Excitation, Motion
 from robodyn_ros.excitation.optimise import optimise_excitation, optimize_excitation
 from robodyn_ros.excitation.plan import Plan, Progress, propose, validation_plan
 from robodyn_ros.excitation.sample import sample_motion
+from robodyn_ros.excitation.trapezoid import Trapezoid, point_to_point
 
 __all__ = ['Constraints', 'Excitation', 'Limits', 'Motion', 'Plan', 'Progress',
-           'optimise_excitation', 'optimize_excitation', 'propose', 'sample_motion',
-           'validation_plan']
+           'Trapezoid', 'optimise_excitation', 'optimize_excitation', 'point_to_point', 'propose',
+           'sample_motion', 'validation_plan']

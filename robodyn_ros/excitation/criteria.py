@@ -47,6 +47,10 @@ class Criterion:
         estimate; ``none``: they are not scaled.
     noise : ndarray, shape (rows,)
         Standard deviation of the torque of each row, N m or N; its inverse is the row's weight.
+
+    Notes
+    -----
+    If the linear model has a payload, the motion counts twice: without and with the payload.
     """
 
     def __init__(self, linear: LinearModel, base: BaseParameters, basis: Basis, name: str,
@@ -57,11 +61,16 @@ class Criterion:
             raise UnknownNameError('scaling', scaling, SCALINGS)
         self.linear, self.base, self.basis = linear, base, basis
         self.name, self.scaling, self.noise = name, scaling, noise
+        self.loads = (False,) if linear.payload is None else (False, True)
 
     def matrix(self, motion: Motion) -> Array:
-        """Return the weighted base observation matrix, shape (N rows, b)."""
-        w = self.linear.regressor(motion.q, motion.qd, motion.qdd)[:, :, self.base.kept]
-        return (w / self.noise[:, None]).reshape(-1, w.shape[2])
+        """Return the weighted base observation matrix of all runs, shape (runs N rows, b)."""
+        return self._weighted(motion, self.noise)
+
+    def _weighted(self, motion: Motion, noise: Array) -> Array:
+        runs = [self.linear.regressor(motion.q, motion.qd, motion.qdd, loaded=loaded)[
+            :, :, self.base.kept] / noise[:, None] for loaded in self.loads]
+        return np.concatenate(runs).reshape(-1, self.base.count)
 
     def condition(self, motion: Motion) -> float:
         """Return the condition number of the scaled matrix."""
@@ -94,11 +103,14 @@ class Criterion:
         if self.scaling == 'columns' and self.name == 'condition':
             along = (gradient * scaled).sum(axis=0)
             gradient = (gradient - scaled * along) / lengths
-        g = np.zeros((len(motion.q), self.linear.rows, len(self.linear.columns)))
-        g[:, :, self.base.kept] = gradient.reshape(len(motion.q), self.linear.rows, -1) \
-            / self.noise[:, None]
-        return Value(value, self.basis.pull(*self.linear.pullback(motion.q, motion.qd,
-                                                                  motion.qdd, g)))
+        size, rows = len(motion.q), self.linear.rows
+        pulled = np.zeros((3, *motion.q.shape))
+        for loaded, part in zip(self.loads, gradient.reshape(len(self.loads), size, rows, -1),
+                                strict=True):
+            g = np.zeros((size, rows, len(self.linear.columns)))
+            g[:, :, self.base.kept] = part / self.noise[:, None]
+            pulled += self.linear.pullback(motion.q, motion.qd, motion.qdd, g, loaded=loaded)
+        return Value(value, self.basis.pull(pulled[0], pulled[1], pulled[2]))
 
     def deviations(self, motion: Motion, noise: Array, repeats: float = 1.0) -> Array:
         """Return the standard deviation of each base parameter for white torque noise, shape (b,).
@@ -112,8 +124,7 @@ class Criterion:
         repeats : float
             Number of times that the motion is measured.
         """
-        w = self.linear.regressor(motion.q, motion.qd, motion.qdd)[:, :, self.base.kept]
-        w = (w / noise[:, None]).reshape(-1, w.shape[2])
+        w = self._weighted(motion, noise)
         lengths = np.linalg.norm(w, axis=0)
         scaled = safe_divide(w, lengths)
         inverse = np.linalg.pinv(scaled.T @ scaled)

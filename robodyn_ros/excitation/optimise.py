@@ -15,6 +15,7 @@ from robodyn_ros.dynamics import Dynamics
 from robodyn_ros.errors import IdentificationError, check_type
 from robodyn_ros.excitation.constraints import Constraints, Limits
 from robodyn_ros.excitation.criteria import Criterion
+from robodyn_ros.excitation.feasible import feasible_motion
 from robodyn_ros.excitation.fourier import Basis, Excitation, Motion
 from robodyn_ros.excitation.plan import (
     FRICTION_WIDTH,
@@ -23,6 +24,7 @@ from robodyn_ros.excitation.plan import (
     PlanOptions,
     Progress,
     check_plan,
+    noise_of_rows,
     propose,
 )
 from robodyn_ros.identification.base_parameters import base_parameters
@@ -93,19 +95,23 @@ class _Search:
         check_plan(model, plan)
         self.model, self.plan, self.progress = model, plan, progress
         period, harmonics = propose(model, limits, plan)
-        dynamics = Dynamics(model, friction_width=FRICTION_WIDTH)
-        self.constraints = Constraints(dynamics, limits)
+        loaded = model if plan.payload is None else model.with_payload(
+            plan.payload, plan.payload_mass, plan.payload_com)
+        self.constraints = Constraints(Dynamics(loaded, friction_width=FRICTION_WIDTH), limits)
+        # the search keeps the limits with the payload; the result keeps them without it as well
+        self.every = [self.constraints]
+        if plan.payload is not None:
+            self.every.append(Constraints(Dynamics(model, friction_width=FRICTION_WIDTH), limits))
         speed = np.where(np.isfinite(self.constraints.velocity), self.constraints.velocity, 1.0)
         linear = LinearModel(Dynamics(model), plan.kind, friction=FrictionShape(
-            'coulomb', SIGN_WIDTH, speed))
-        noise = np.ones(model.n) if plan.noise is None else np.broadcast_to(
-            np.asarray(plan.noise, np.float64), (model.n,)).copy()
-        self.noise = noise
+            'coulomb', SIGN_WIDTH, speed), payload=plan.payload)
+        self.noise = noise = noise_of_rows(plan.noise, model.n, linear.rows)
         self.basis = Basis(period, harmonics, SAMPLES_PER_HARMONIC * max(4, harmonics))
         self.fine = Basis(period, harmonics, FINE_PER_HARMONIC * max(4, harmonics))
         self.criterion = Criterion(linear, base_parameters(linear), self.basis, plan.criterion,
                                    plan.scaling, noise)
-        self.goals = {model.joint_names.index(name): float(goal)
+        self.goals = {model.joint_names.index(name):
+                      (float(goal), float(plan.mean_torque_unit.get(name, goal)))
                       for name, goal in plan.mean_torque.items()}
         self.shape = (1 + self.basis.free, model.n)
         self.width = self._width()
@@ -132,7 +138,9 @@ class _Search:
         except (_Stop, KeyboardInterrupt):
             pass
         if self.best is None:
-            self._rescue(results, rng)
+            starts = [x for _, x in sorted(results, key=lambda entry: entry[0])[:1]]
+            self.best = feasible_motion(self.constraints, self.fine, self.width,
+                                        [*starts, *(self._start(rng) for _ in range(3))])
         for _ in range(REPAIRS):
             amplitude = self._amplitude_kept()
             if amplitude is not None:
@@ -242,7 +250,7 @@ class _Search:
             return value
         missed = [np.log(self.criterion.condition(motion) / self.plan.condition_goal)]
         torque = np.abs(self._torque(motion)).mean(axis=0)
-        missed += [(goal - torque[j]) / goal for j, goal in self.goals.items()]
+        missed += [(goal - torque[j]) / unit for j, (goal, unit) in self.goals.items()]
         return float(max(missed))
 
     def _torque(self, motion: Motion) -> Array:
@@ -257,48 +265,15 @@ class _Search:
         torque = self._torque(motion)
         values = [z[-1] - (value - np.log(self.plan.condition_goal))]
         rows = [np.append(-gradient.ravel(), 1.0)]
-        for j, goal in self.goals.items():
+        for j, (goal, unit) in self.goals.items():
             cotangent = np.zeros_like(torque)
             cotangent[:, j] = np.sign(torque[:, j]) / len(torque)
             pulled = self.constraints.dynamics.inverse_dynamics_pullback(
                 motion.q, motion.qd, motion.qdd, cotangent)
             slope = self.basis.pull(pulled[:, 0], pulled[:, 1], pulled[:, 2])
-            values.append(z[-1] - (goal - np.abs(torque[:, j]).mean()) / goal)
-            rows.append(np.append(slope.ravel() / goal, 1.0))
+            values.append(z[-1] - (goal - np.abs(torque[:, j]).mean()) / unit)
+            rows.append(np.append(slope.ravel() / unit, 1.0))
         return np.array(values), np.array(rows)
-
-    def _rescue(self, results: list[tuple[float, Array]], rng: np.random.Generator) -> None:
-        """Search for any motion within every limit, and name the limits that are exceeded."""
-        starts = [x for _, x in sorted(results, key=lambda entry: entry[0])[:1]]
-        starts += [self._start(rng) for _ in range(3)]
-        size = self.shape[0] * self.shape[1]
-        scale = np.tile(self.width, self.shape[0])
-        least, where, worst = np.inf, starts[0], {}
-
-        def broken(z: Array) -> tuple[float, Array]:
-            x = (z * scale).reshape(self.shape)
-            values, slopes = self.constraints.smooth(self.fine, self.fine.motion(x))
-            over = np.maximum(values + 0.01, 0.0)
-            return float((over**2).sum()), (2 * np.tensordot(over, slopes, 1)).ravel() * scale
-
-        for start in starts:
-            found = scipy.optimize.minimize(broken, (start / self.width).ravel()[:size],
-                                            jac=True, method='L-BFGS-B',
-                                            options={'maxiter': 200})
-            x = (found.x * scale).reshape(self.shape)
-            tried = self.constraints.worst(self.fine.motion(x))
-            if max(tried.values()) < least:
-                least, where, worst = max(tried.values()), x, tried
-            if least <= 0:
-                break
-        if least > 0:
-            names = sorted((name for name, value in worst.items() if value > 0),
-                           key=lambda name: -worst[name])
-            raise IdentificationError(
-                'no motion was found within every limit; the closest one exceeds '
-                + ', '.join(f'{name} (by {worst[name]:.3g})' for name in names[:5])
-                + '; valid: wider limits, a longer period or fewer harmonics')
-        self.best = where
 
     def _dense(self) -> Basis:
         return Basis(self.basis.period, self.basis.harmonics,
@@ -311,13 +286,21 @@ class _Search:
         for less in TAKEN_BACK:
             x = self.best.copy()
             x[1:] *= 1 - less
-            if max(self.constraints.worst(dense.motion(x)).values(), default=-1.0) <= 0:
+            if max(self._worst(dense.motion(x)).values(), default=-1.0) <= 0:
                 return 1 - less
         return None
 
+    def _worst(self, motion: Motion) -> dict[str, float]:
+        """Return the worst value of every limit, with and without the payload."""
+        found: dict[str, float] = {}
+        for constraints in self.every:
+            for name, value in constraints.worst(motion).items():
+                found[name] = max(value, found.get(name, -np.inf))
+        return found
+
     def _most_broken(self) -> str:
         assert self.best is not None
-        worst = self.constraints.worst(self._dense().motion(self.best))
+        worst = self._worst(self._dense().motion(self.best))
         name = max(worst, key=lambda key: worst[key])
         return f'{name} (by {worst[name]:.3g})'
 
@@ -329,10 +312,11 @@ class _Search:
         x[1:] *= amplitude
         motion = self.basis.motion(x)
         torque = np.abs(self._torque(dense.motion(x)))
-        worst = self.constraints.worst(dense.motion(x))
+        worst = self._worst(dense.motion(x))
         facts = {
             'criterion': self.plan.criterion, 'scaling': self.plan.scaling,
             'kind': self.plan.kind, 'base_parameters': self.criterion.base.count,
+            **({} if self.plan.payload is None else {'payload': self.plan.payload}),
             'condition': self.criterion.condition(motion),
             'torque_noise': self.noise.tolist(),
             'mean_torque': torque.mean(axis=0).tolist(),

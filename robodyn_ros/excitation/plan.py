@@ -7,16 +7,18 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypedDict
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from robodyn_ros.dynamics import Dynamics, FlexibleDynamics
-from robodyn_ros.errors import UnknownNameError, ValueRangeError
+from robodyn_ros.errors import ShapeError, UnknownNameError, ValueRangeError
 from robodyn_ros.excitation.constraints import Constraints, Limits
 from robodyn_ros.excitation.criteria import CRITERIA, SCALINGS
 from robodyn_ros.excitation.fourier import Excitation
 from robodyn_ros.identification.base_parameters import base_parameters
 from robodyn_ros.keywords import checked_fields
 from robodyn_ros.model import Model
-from robodyn_ros.model.kinds import JOINT_TORQUE_KINDS, kind_of
+from robodyn_ros.model.kinds import kind_of
+from robodyn_ros.spatial import Array
 
 FRICTION_WIDTH = 0.02  # rad/s or m/s, width of the smooth sign(s) in the torque limits
 SIGN_WIDTH = 0.05  # the same in the observation matrix, as a fraction of the velocity limit
@@ -33,7 +35,14 @@ class Plan:
     Attributes
     ----------
     kind : str
-        Kind of the identification, see `LinearModel`; it must need joint torques only.
+        Kind of the identification, see `LinearModel`.
+    payload : str, optional
+        Link that carries an unknown payload. The motion is then played twice, without and with the
+        payload, and is optimised for both runs together (Kolyubin 5.8).
+    payload_mass : float
+        Approximate mass of this payload for the torque limits, kg.
+    payload_com : array-like, shape (3,)
+        Its approximate centre of mass in the frame of the link, m.
     period : float, optional
         Period in s. By default it is proposed from the limits, `harmonics` and `resonance`.
     harmonics : int, optional
@@ -49,10 +58,14 @@ class Plan:
         Scaling of the matrix for its condition number: ``columns`` or ``none``.
     noise : array-like, shape (n,), optional
         Standard deviations of the torques, whose inverses are the weights of the rows, N m or N.
-        By default all rows have the same weight.
+        By default all rows have the same weight. For the kind ``links_and_drives``, shape (2 n,)
+        holds those of the joint torques, then those of the motor torques; n numbers hold for both.
     mean_torque : mapping of str to float, optional
         Goals for the mean absolute torque of joints, N m or N. Goal attainment is then used for
         the condition number and these goals together.
+    mean_torque_unit : mapping of str to float
+        What counts as one whole if such a goal is missed, N m or N; the default is the goal
+        itself. Kolyubin 5.16 takes ``k tau_max``, which makes these goals soft.
     condition_goal : float
         Goal of the condition number if `mean_torque` is given.
     starts : int
@@ -64,6 +77,9 @@ class Plan:
     """
 
     kind: str = 'lumped'
+    payload: str | None = None
+    payload_mass: float = 0.0
+    payload_com: ArrayLike = (0.0, 0.0, 0.0)
     period: float | None = None
     harmonics: int | None = None
     periods: int = 1
@@ -72,6 +88,7 @@ class Plan:
     scaling: str = 'columns'
     noise: Any = None
     mean_torque: Mapping[str, float] = field(default_factory=dict)
+    mean_torque_unit: Mapping[str, float] = field(default_factory=dict)
     condition_goal: float = 35.0
     starts: int = 3
     budget: float = 60.0
@@ -101,6 +118,9 @@ class PlanOptions(TypedDict, total=False):
     """The fields of `Plan` as keywords of `optimise_excitation`, for type checkers."""
 
     kind: str
+    payload: str | None
+    payload_mass: float
+    payload_com: ArrayLike
     period: float | None
     harmonics: int | None
     periods: int
@@ -109,6 +129,7 @@ class PlanOptions(TypedDict, total=False):
     scaling: str
     noise: Any
     mean_torque: Mapping[str, float]
+    mean_torque_unit: Mapping[str, float]
     condition_goal: float
     starts: int
     budget: float
@@ -134,7 +155,7 @@ def propose(model: Model, limits: Limits, plan: Plan) -> tuple[float, int]:
             raise ValueRangeError('stiffness', 'too small', 'one that holds the arm in every pose')
     harmonics = plan.harmonics
     if harmonics is None:
-        count = base_parameters(model, plan.kind).count
+        count = base_parameters(model, plan.kind, payload=plan.payload).count
         harmonics = int(np.clip(np.ceil(count / model.n / 2), FEWEST, MOST))
     period = plan.period
     if period is None:
@@ -168,7 +189,8 @@ def validation_plan(found: Excitation, plan: Plan) -> Plan:
     random starts and the determinant as its criterion.
     """
     return replace(plan, period=found.period * np.sqrt(0.75), harmonics=found.harmonics,
-                   criterion='determinant', mean_torque={}, seed=plan.seed + 1000,
+                   criterion='determinant', mean_torque={}, mean_torque_unit={},
+                   seed=plan.seed + 1000,
                    starts=max(2, plan.starts // 2))
 
 
@@ -178,12 +200,21 @@ def check_plan(model: Model, plan: Plan) -> None:
         raise UnknownNameError('criterion', plan.criterion, CRITERIA)
     if plan.scaling not in SCALINGS:
         raise UnknownNameError('scaling', plan.scaling, SCALINGS)
-    if kind_of(plan.kind) not in JOINT_TORQUE_KINDS:
-        raise UnknownNameError('kind for an excitation', plan.kind, JOINT_TORQUE_KINDS)
-    for name in plan.mean_torque:
+    kind_of(plan.kind)
+    for name in (*plan.mean_torque, *plan.mean_torque_unit):
         if name not in model.joint_names:
             raise UnknownNameError('joint', name, model.joint_names)
     for quantity, value in (('budget', plan.budget), ('starts', plan.starts),
                             ('periods', plan.periods), ('condition_goal', plan.condition_goal)):
         if not value > 0:
             raise ValueRangeError(quantity, value, 'above 0')
+
+
+def noise_of_rows(given: Any, n: int, rows: int) -> Array:
+    """Return the standard deviation of each row from one number, n numbers or all of them."""
+    noise = np.ones(n) if given is None else np.asarray(given, np.float64)
+    if noise.shape not in ((), (n,), (rows,)):
+        raise ShapeError('noise', f'shape {noise.shape}', f'({n},) or ({rows},)')
+    if noise.shape != (rows,):
+        noise = np.tile(np.broadcast_to(noise, (n,)), rows // n)
+    return noise.copy()

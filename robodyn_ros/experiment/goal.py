@@ -11,7 +11,6 @@ from robodyn_ros.excitation import Limits, Plan
 from robodyn_ros.experiment.runs import RECORDING, VALIDATION
 from robodyn_ros.identification import Settings, Thresholds
 from robodyn_ros.model import Model
-from robodyn_ros.model.kinds import joint_torque_kind
 from robodyn_ros.report.record import RECORD as FACTS
 from robodyn_ros.report.record import Record
 
@@ -103,7 +102,7 @@ class Goal:
         limits = Limits(velocity=model.velocity_limit * (self.speed or SPEED_FRACTION), floor=None,
                         torque_margin=self.torque_margin or TORQUE_MARGIN,
                         self_collision=self.self_collision)
-        plan = Plan(kind=joint_torque_kind(self.kind or 'lumped'), period=self.period or None,
+        plan = Plan(kind=self.kind or 'lumped', period=self.period or None,
                     periods=self.periods or 1, resonance=self.resonance or None,
                     budget=self.search_time or SEARCH_TIME)
         return limits, plan

@@ -210,15 +210,18 @@ class LinearModel:
         if self.loops is not None:
             self.loops.warm_up('motion')
 
-    def pullback(self, q: Array, qd: Array, qdd: Array, g: Array) -> tuple[Array, Array, Array]:
+    def pullback(self, q: Array, qd: Array, qdd: Array, g: Array, *,
+                 loaded: bool = False) -> tuple[Array, Array, Array]:
         """Return the gradient of ``sum(g * regressor)`` by q, qd and qdd, shape (N, n) each.
 
         Parameters
         ----------
         q, qd, qdd : ndarray, shape (N, n)
-            The motion, without a payload.
+            The motion.
         g : ndarray, shape (N, rows, p)
             The weights, which are held constant.
+        loaded : bool
+            Whether the payload is attached.
 
         Raises
         ------
@@ -237,6 +240,10 @@ class LinearModel:
                 links[:, :, self._rotors] = 0.0
                 inner += links
             pulled = self.dynamics.regressor_pullback(q, qd, qdd, inner, self._compiled)
+            gradients += np.moveaxis(pulled, 1, 0)
+        if self._load and loaded:
+            inner = g[:, drives, -10:] + (g[:, :n, -10:] if self.rows > n else 0.0)
+            pulled = self.dynamics.regressor_pullback(q, qd, qdd, inner, self._load)
             gradients += np.moveaxis(pulled, 1, 0)
         gradients[1] += self.gears.pullback(qd, g[:, :, self.friction_columns()])
         return gradients[0], gradients[1], gradients[2]

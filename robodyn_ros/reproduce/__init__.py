@@ -1,0 +1,1 @@
+"""Published experiments that run again from end to end."""
