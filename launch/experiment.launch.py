@@ -3,7 +3,7 @@
 It consists of a simulated robot, `dynamics`, `feedforward` as its controller, and
 `identification`; `robodyn calibrate --apply` then identifies the robot and loads the identified
 model into the controller. config/experiment.yaml contains the parameters that differ from the
-defaults of the nodes.
+defaults of the nodes, and config/experiment_gazebo.yaml those that differ in Gazebo.
 """
 
 from launch.actions import OpaqueFunction
@@ -36,6 +36,8 @@ def start(context):
     """Return the actions for the arguments of the launch."""
     before = [share() / 'config/experiment.yaml']
     rotors = given(context, 'world') != 'gazebo'  # its robot has none, see docs/howto/gazebo.md
+    if not rotors:
+        before.append(share() / 'config/experiment_gazebo.yaml')
     return [*world(context, before),
             *(node_action(context, name, before=before, rotors=rotors) for name in NODES),
             *pictures(context)]

@@ -9,6 +9,7 @@ from synthetic import LWR4
 
 import robodyn_ros as rd
 from robodyn_ros.control import LAWS, Gains, Supervisor, Tuning, automatic_gains
+from robodyn_ros.control.tuning import tuning_of
 
 PALLETISER = LWR4.parent / 'palletiser.urdf.xacro'
 LOOPS = LWR4.parent.parent / 'config/robots/palletiser_loops.yaml'
@@ -128,6 +129,18 @@ def test_automatic_gains_follow_from_least_inertia_and_gravity():
     needed = -np.diagonal(_slopes_of_gravity(DYNAMICS, q), axis1=1, axis2=2).min(axis=0)
     assert (soft.kp > needed).all() and (soft.kp < 4 * needed).all()
     np.testing.assert_allclose(automatic_gains(DYNAMICS).kd / 2, 10 * fast.kp / 900, rtol=1e-12)
+
+
+def test_the_frequency_of_automatic_gains_is_a_parameter():
+    automatic = dict.fromkeys(('kp', 'kd', 'damping'), [-1.0])
+    zeros = dict.fromkeys(('torque_rate_limit', 'computed_torque_kp', 'computed_torque_kd'), [0.0])
+    values = automatic | zeros | {
+        'mode': 'feedforward_pd', 'gain_frequency': 25.0, 'friction_compensation': 0.0,
+        'state_timeout': 0.1, 'zero_after': 0.5, 'ramp': 0.2}
+    found = tuning_of(values, DYNAMICS)
+    wanted = automatic_gains(DYNAMICS, 25.0)
+    np.testing.assert_array_equal(found.gains.kp, wanted.kp)
+    np.testing.assert_array_equal(found.gains.kd, wanted.kd)
 
 
 @pytest.mark.parametrize('load', [

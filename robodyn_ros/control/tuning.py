@@ -120,7 +120,8 @@ def tuning_of(values: Mapping[str, Any], dynamics: RobotDynamics) -> Tuning | No
     n = dynamics.joints.n
     automatic = Gains(np.zeros(n), np.zeros(n))
     if any(AUTOMATIC in values[name] for name in ('kp', 'kd', 'damping')):
-        automatic = automatic_gains(dynamics)  # slow for robots with closed loops
+        # slow for robots with closed loops
+        automatic = automatic_gains(dynamics, values['gain_frequency'])
     kp = numbers(values, 'kp', n, automatic.kp)
     kd = numbers(values, 'kd', n, automatic.kd)
     damping = numbers(values, 'damping', n, automatic.kd / 2)

@@ -27,6 +27,8 @@ LISTS = (
      'or m; 0: any distance; not in the mode feedforward'),
 )
 NUMBERS = (
+    ('gain_frequency', 10.0, 'natural frequency of the gains that are computed from the model, '
+     'rad/s; at most a 25th of the control rate in Hz', (0.1, 1000.0)),
     ('friction_compensation', 0.0, 'fraction of the friction that is compensated together with '
      'gravity, for hand-guiding', (0.0, 1.0)),
     ('state_timeout', 0.1, 'time without a new joint state after which the last one is stale, s',

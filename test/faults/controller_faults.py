@@ -21,8 +21,9 @@ ROOT = Path(__file__).parents[2]
 VALUES = {
     'kp': [60.0], 'kd': [8.0], 'computed_torque_kp': [100.0], 'computed_torque_kd': [20.0],
     'damping': [1.0], 'friction_compensation': 0.0, 'state_timeout': 0.1, 'zero_after': 0.5,
-    'ramp': 0.2, 'hold': 0.5, 'setpoint_timeout': 0.1, 'start_tolerance': 0.5,
-    'path_tolerance': [1.0], 'goal_tolerance': [0.0], 'goal_time': 0.5, 'torque_rate_limit': [0.0]}
+    'gain_frequency': 10.0, 'ramp': 0.2, 'hold': 0.5, 'setpoint_timeout': 0.1,
+    'start_tolerance': 0.5, 'path_tolerance': [1.0], 'goal_tolerance': [0.0],
+    'goal_time': 0.5, 'torque_rate_limit': [0.0]}
 STRUCTURES = ('tree', 'elastic', 'loops')
 TEMPERS = ('state', 'state', 'state', 'state', 'state', 'silence', 'wrong_state', 'old_state',
            'jump', 'other_clock', 'reference', 'wrong_reference', 'law', 'model', 'taken_over',
