@@ -7,17 +7,19 @@ import sys
 from birdy import birdy
 from closed_loop import closed_loop
 from excitation import excitation
+from fleet import fleet
 from identification import identification
 from large_robots import large_robots
 from latency import latency
 from loops import loops
+from many_arms import many_arms
 from scheduling import scheduling
 from speed import ROBOTS, speed
 
 if __name__ == '__main__':
     wanted = sys.argv[1:] or ['speed', 'loops', 'large_robots', 'latency', 'scheduling',
                               'closed_loop', 'identification', 'birdy',
-                              'excitation']
+                              'excitation', 'fleet', 'many_arms']
     if 'speed' in wanted:
         for robot in ROBOTS:
             print('\n'.join(speed(robot)), end='\n\n', flush=True)
@@ -37,3 +39,7 @@ if __name__ == '__main__':
         birdy()
     if 'excitation' in wanted:
         excitation()
+    if 'fleet' in wanted:
+        fleet()
+    if 'many_arms' in wanted:
+        print('\n'.join(many_arms()))
