@@ -267,11 +267,12 @@ def _autocovariance(measured: Array, count: int) -> Array:
         criterion = count * np.log(variance) + 2 * order
         if criterion < best:
             best, chosen = criterion, model
-    longest = count - 1
-    extended = list(measured[:len(chosen) + 1])
-    while len(extended) <= longest:
-        extended.append(float(chosen @ extended[:-len(chosen) - 1:-1]) if len(chosen) else 0.0)
-    gamma = np.array(extended)
+    gamma = measured[:len(chosen) + 1]
+    if len(chosen):
+        filter_ = np.append(1.0, -chosen)
+        start = scipy.signal.lfiltic([1.0], filter_, gamma[::-1])
+        rest, _ = scipy.signal.lfilter([1.0], filter_, np.zeros(max(count - len(gamma), 0)), zi=start)
+        gamma = np.concatenate([gamma, rest])
     significant = np.flatnonzero(np.abs(gamma) > 1e-3 * gamma[0])
     return np.asarray(gamma[:significant[-1] + 1])
 
