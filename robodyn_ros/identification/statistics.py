@@ -271,7 +271,8 @@ def _autocovariance(measured: Array, count: int) -> Array:
     if len(chosen):
         filter_ = np.append(1.0, -chosen)
         start = scipy.signal.lfiltic([1.0], filter_, gamma[::-1])
-        rest, _ = scipy.signal.lfilter([1.0], filter_, np.zeros(max(count - len(gamma), 0)), zi=start)
+        missing = np.zeros(max(count - len(gamma), 0))
+        rest, _ = scipy.signal.lfilter([1.0], filter_, missing, zi=start)
         gamma = np.concatenate([gamma, rest])
     significant = np.flatnonzero(np.abs(gamma) > 1e-3 * gamma[0])
     return np.asarray(gamma[:significant[-1] + 1])
