@@ -24,7 +24,7 @@ EXTRAS = {
 # lib/robodyn_ros, where `ros2 run` looks, and one more on PATH
 PIP = any('wheel' in word or word == 'dist_info' for word in sys.argv)
 COMMAND = [] if PIP else [('bin', ['tools/robodyn'])]
-NODES = ('dynamics', 'feedforward', 'identification', 'simulator', 'gazebo_bridge')
+NODES = ('dynamics', 'feedforward', 'identification', 'observer', 'simulator', 'gazebo_bridge')
 
 
 def files(target, folder, pattern):

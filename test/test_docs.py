@@ -144,14 +144,15 @@ def test_troubleshooting_has_every_warning_and_every_error():
 
 
 def test_the_page_of_files_has_every_key():
-    from robodyn_ros.description import motor_yaml
+    from robodyn_ros.description import effort, motor_yaml
     from robodyn_ros.dynamics import loops
     from robodyn_ros.simulation import truth
 
     page = ROOT / 'docs/reference/files.md'
     text = page.read_text(encoding='utf-8')
     formats = [field.name for field in fields(rd.LogFormat)]
-    for heading, keys in (('## Motors', (*motor_yaml._KEYS, *motor_yaml._JOINT_KEYS)),
+    for heading, keys in (('## Motors', (*motor_yaml._KEYS, *motor_yaml._JOINT_KEYS,
+                                         *effort.KEYS)),
                           ('## Closed loops', (*loops.KEYS, *loops.CUT_KEYS)),
                           ('## Format of logs', formats)):
         assert set(rows(page, heading)) == set(keys), heading

@@ -16,12 +16,13 @@ from robots import planar_2r  # noqa: E402
 from robodyn_ros.nodes.dynamics import DynamicsPublisher  # noqa: E402
 from robodyn_ros.nodes.feedforward import Feedforward  # noqa: E402
 from robodyn_ros.nodes.identification import Identification  # noqa: E402
+from robodyn_ros.nodes.observer import Observer  # noqa: E402
 from robodyn_ros.nodes.simulator import Simulator  # noqa: E402
 
 pytestmark = pytest.mark.nodes
 PAGE = Path(__file__).parent.parent / 'docs/reference/topics.md'
 NODES = {'dynamics': DynamicsPublisher, 'feedforward': Feedforward,
-         'identification': Identification, 'simulator': Simulator}
+         'identification': Identification, 'observer': Observer, 'simulator': Simulator}
 OF_RCLPY = {'/parameter_events', '/rosout'}
 RELIABILITY = {ReliabilityPolicy.RELIABLE: 'reliable',
                ReliabilityPolicy.BEST_EFFORT: 'best effort'}

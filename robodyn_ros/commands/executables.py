@@ -23,6 +23,6 @@ def main(node: str) -> int:
     return int(module.main())
 
 
-dynamics, feedforward, identification, simulator, gazebo_bridge = (
-    partial(main, node) for node in ('dynamics', 'feedforward', 'identification', 'simulator',
-                                     'gazebo_bridge'))
+dynamics, feedforward, identification, observer, simulator, gazebo_bridge = (
+    partial(main, node) for node in ('dynamics', 'feedforward', 'identification', 'observer',
+                                     'simulator', 'gazebo_bridge'))

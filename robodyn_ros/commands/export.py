@@ -8,6 +8,7 @@ from pathlib import Path
 from robodyn_ros.commands.options import add_loops, add_robot, robot_of
 from robodyn_ros.commands.output import add_force, refuse_existing, write_text
 from robodyn_ros.description.yaml import read_yaml
+from robodyn_ros.dynamics.efforts import commanded_model
 from robodyn_ros.errors import RobodynError
 from robodyn_ros.export import export_c, values_text
 from robodyn_ros.export.functions import DEFAULT_TERMS, LINK_TERMS, TERMS
@@ -36,6 +37,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add('--friction-width', type=float, default=0.0, metavar='SPEED',
         help='replace the sign of the velocity s in Coulomb friction by s / sqrt(s^2 + width^2), '
         'rad/s or m/s (default: 0, the sign itself)')
+    add('--for-commands', action='store_true',
+        help='leave out the gravity and friction that the robot adds to commanded torques, as '
+        'commands_add in the section effort of the motor file says')
     add('--values', action='store_true',
         help='write the parameter values of the robot for code that was exported with '
         '--parametric, instead of code')
@@ -49,6 +53,12 @@ def run(options: argparse.Namespace) -> int:
         write_text(options.output, values_text(model, origin))
         print(f'{options.output}: {len(model.standard_parameters)} parameter values')
         return 0
+    added = model.effort.commands_add
+    if options.for_commands:
+        model = commanded_model(model)
+    elif added:
+        print(f'The robot adds {" and ".join(added)} to commands; this code contains them as '
+              'well. With --for-commands it would not.')
     files = export_c(model, options.output, terms=options.terms, prefix=options.prefix,
                      single=options.single, own_sincos=options.own_sincos,
                      parametric=options.parametric, loops=options.loops,

@@ -20,6 +20,7 @@ COMMANDS = {
     'motors': 'print a motor file with what is known of a robot, to fill in',
     'parameters': 'list the base parameters of a robot',
     'excite': 'find the best motion for an identification',
+    'effort': 'tell from logs what measured efforts mean: torque or current, with gravity or not',
     'identify': "estimate a robot's dynamic parameters from measured logs",
     'calibrate': 'excite, record, identify and validate through a running server',
     'fleet': 'identify many robots from many logs, and compare them',

@@ -17,7 +17,8 @@ from robodyn_ros.packages import explained
 
 OF_EVERY_NODE = ('use_sim_time',)  # parameters that rclpy declares itself
 LONGEST_FILE = 64 * 1024 * 1024  # bytes
-NODE_NAMES = ('dynamics', 'feedforward', 'identification', 'simulator', 'gazebo_bridge')
+NODE_NAMES = ('dynamics', 'feedforward', 'identification', 'observer', 'simulator',
+              'gazebo_bridge')
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -1,4 +1,4 @@
-"""Reads motor YAML: motors, gears and friction of joints.
+"""Reads motor YAML: motors, gears and friction of joints, and what efforts mean.
 
 Its keys are described in ``docs/reference/conventions.md``.
 """
@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from robodyn_ros.description.effort import read_effort
 from robodyn_ros.description.motors import set_motor_value
 from robodyn_ros.description.robot import (
     CURVE,
@@ -27,7 +28,7 @@ from robodyn_ros.description.section import Section
 from robodyn_ros.errors import DescriptionError, UnknownNameError
 from robodyn_ros.spatial import Array
 
-_KEYS = ('joints', 'gear_matrix')
+_KEYS = ('joints', 'gear_matrix', 'effort', 'contact')  # contact: read by the observer
 _JOINT_KEYS = ('gear_ratio', 'rotor_inertia', 'armature', 'spin_axis', 'carrier', 'rotor_mass',
                'rotor_position', 'rotor_in_link', 'motor_friction', 'link_friction',
                'friction_curve', 'drive_gain', 'stiffness', 'stiffness_damping')
@@ -64,6 +65,9 @@ def from_yaml(description: RobotDescription,
     if 'gear_matrix' in content:
         gears = _gear_matrix(content.section('gear_matrix', ('joints', 'matrix')), joints)
         description = replace(description, gear_matrix=gears)
+    if 'effort' in content:
+        description = replace(description, effort=read_effort(
+            content['effort'], f'{content.where}: effort'))
     return description
 
 

@@ -196,6 +196,52 @@ class GearMatrix:
 
 
 @dataclass(frozen=True)
+class EffortMeaning:
+    """What the measured efforts and the commanded torques of a robot contain.
+
+    Attributes
+    ----------
+    measured : str
+        ``torque``; ``current``, which the drive gain of each joint turns into torque; or
+        ``external_torque``: what the robot estimates to act from outside.
+    side : str
+        Side of the gear on which torques are measured: ``link`` or ``motor``.
+    gravity, friction, rotors : str
+        Whether measured torques contain gravity, friction and the torques that accelerate the
+        rotors: ``included`` or ``removed``. Sensors behind the gears do not feel the rotors.
+    commands_add : tuple of str
+        What the robot adds to commanded torques: ``gravity``, ``friction``.
+    scale : float
+        Factor on measured efforts, for example -1 where their sign is reversed.
+    preset : str
+        Name of the preset that it was made from.
+    """
+
+    measured: str = 'torque'
+    side: str = 'link'
+    gravity: str = 'included'
+    friction: str = 'included'
+    rotors: str = 'included'
+    commands_add: tuple[str, ...] = ()
+    scale: float = 1.0
+    preset: str = 'generic'
+
+    def __str__(self) -> str:
+        if self.measured == 'external_torque':
+            text = 'external torques that the robot estimates'
+        else:
+            what = 'motor currents' if self.measured == 'current' else \
+                f"torques on the {self.side}'s side"
+            text = f'{what}, gravity {self.gravity}, friction {self.friction}' + (
+                ', rotors removed' if self.rotors == 'removed' else '')
+        if self.scale != 1.0:
+            text += f', times {self.scale:g}'
+        if self.commands_add:
+            text += f'; to commands the robot adds {" and ".join(self.commands_add)}'
+        return text
+
+
+@dataclass(frozen=True)
 class Finding:
     """One value of a description, where it was read, and whether it is used.
 
@@ -232,7 +278,8 @@ class RobotDescription:
     ``urdf`` is the URDF text that it was read from, with xacro expanded; it is empty for a
     Denavit-Hartenberg table. ``floating`` says that the root link moves freely; a joint of type
     ``floating`` that connects it to the environment is left out of ``joints``. ``gravity`` is
-    None where the description does not give it.
+    None where the description does not give it. ``effort`` says what measured efforts and
+    commanded torques contain.
     """
 
     name: str
@@ -246,6 +293,7 @@ class RobotDescription:
     urdf: str | bytes = field(default='', repr=False)
     floating: bool = False
     gravity: tuple[float, ...] | None = None
+    effort: EffortMeaning = EffortMeaning()
 
     @property
     def root(self) -> str:

@@ -143,6 +143,15 @@ class Catalogue:
         return (newton_euler(self.light, q, zero, zero, qd, np.zeros(3))
                 + armature_torque(self.model, qd))
 
+    def momentum_terms(self, q: Any, qd: Any) -> Any:
+        """Momentum M qd, then ``C' qd - g``: its rate without joint torques and friction.
+
+        ``C' qd`` is the gradient of the kinetic energy with respect to q.
+        """
+        p = self.momentum(q, qd)
+        gradient = pullback(np.array([(qd @ p) * 0.5]), np.ones(1), (q,))
+        return np.concatenate([p, gradient - self.gravity(q)])
+
     def energy(self, q: Any, qd: Any) -> Any:
         """Kinetic ``qd' M qd / 2`` and potential energy."""
         return np.array([(qd @ self.momentum(q, qd)) * 0.5, potential_energy(self.tree, q)])
@@ -201,6 +210,7 @@ class Catalogue:
             'terms': (('q', 'qd'), (3 * n + n * n,)),
             'forward_dynamics': (('q', 'qd', 'tau'), (n,)),
             'momentum': (('q', 'qd'), (n,)),
+            'momentum_terms': (('q', 'qd'), (2 * n,)),
             'energy': (('q', 'qd'), (2,)),
             'center_of_mass': (('q',), (3,)),
             'centroidal_momentum': (('q', 'qd'), (6,)),

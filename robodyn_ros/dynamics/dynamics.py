@@ -115,6 +115,10 @@ class Dynamics(LinkFunctions, ParameterFunctions, WholeBody):
         return self._function('terms')
 
     @cached_property
+    def _momentum_terms(self) -> Callable[..., Array]:
+        return self.kernel('momentum_terms').single
+
+    @cached_property
     def _forward_dynamics(self) -> Callable[..., Array]:
         return self._function('forward_dynamics')
 
@@ -223,6 +227,14 @@ class Dynamics(LinkFunctions, ParameterFunctions, WholeBody):
     def momentum(self, q: ArrayLike, qd: ArrayLike) -> Array:
         """Generalised momentum M qd, shape of q (Kolyubin 3.2.3)."""
         return self.kernel('momentum').single(q, qd)  # type: ignore[no-any-return]
+
+    def momentum_terms(self, q: ArrayLike, qd: ArrayLike) -> tuple[Array, Array]:
+        """Momentum p = M qd and ``C' qd - g``, shape of q each.
+
+        ``dp/dt = tau + C' qd - g - friction`` (De Luca and others, ICRA 2005). The base is fixed.
+        """
+        both = self._momentum_terms(q, qd)
+        return both[..., :self.n], both[..., self.n:]
 
     # the interface of robots with closed loops, for a tree --------------------------------------
 

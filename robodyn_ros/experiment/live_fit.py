@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from robodyn_ros.dynamics import RobotDynamics
+from robodyn_ros.dynamics.efforts import effort_factors, measured_dynamics
 from robodyn_ros.identification.base_parameters import base_parameters
 from robodyn_ros.identification.friction import FrictionShape
 from robodyn_ros.identification.linear_model import LinearModel
@@ -36,6 +37,8 @@ class LiveFit:
     """
 
     def __init__(self, dynamics: RobotDynamics, kind: str = 'lumped'):
+        dynamics = measured_dynamics(dynamics)
+        self._factors = effort_factors(dynamics.model, dynamics.joints.joint_names)
         limit = dynamics.model.velocity_limit
         speed = np.where(np.isfinite(limit), limit, 1.0)
         self._linear = LinearModel(dynamics, joint_torque_kind(kind),
@@ -73,6 +76,7 @@ class LiveFit:
         if not rows:
             return
         q_, qd_, qdd_, tau_ = np.array(rows).transpose(1, 0, 2)
+        tau_ = tau_ @ self._factors
         w = self._linear.regressor(q_, qd_, qdd_)[:, :, self._kept]
         self._squares += np.einsum('kji,kjl->jil', w, w)
         self._products += np.einsum('kji,kj->ji', w, tau_)

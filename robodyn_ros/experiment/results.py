@@ -7,8 +7,12 @@ import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from robodyn_ros.dynamics import RobotDynamics
+from robodyn_ros.dynamics.efforts import effort_factors, measured_model
 from robodyn_ros.errors import LogError, ValueRangeError
 from robodyn_ros.identification import (
     Log,
@@ -23,6 +27,8 @@ from robodyn_ros.identification import (
     write_urdf,
 )
 from robodyn_ros.model import Model
+from robodyn_ros.model.kinds import JOINT_TORQUE_KINDS
+from robodyn_ros.observation import thresholds_of
 from robodyn_ros.report.html import save_report
 from robodyn_ros.report.pictures import save_pictures
 from robodyn_ros.report.record import Record
@@ -100,7 +106,7 @@ def identify_and_write(model: Model | RobotDynamics, logs: Sequence[Log],
     consistent = validate(result, list(held_out), consistent=True, thresholds=thresholds)
     tell(PHASES[-1])
     files = write_results(result, validation, consistent, folder, command=command,
-                          record=record)
+                          record=record, contact=contact_section(result, held_out))
     return Outcome(result, validation, consistent, tuple(files))
 
 
@@ -124,9 +130,32 @@ def split_logs(logs: Sequence[Log], fraction: float) -> tuple[list[Log], list[Lo
     return [first for first, _ in parts], [second for _, second in parts]
 
 
+def contact_section(result: Result, logs: Sequence[Log]) -> dict[str, Any] | None:
+    """Return thresholds of contacts from logs that the fit has not seen; None if there are none.
+
+    Logs without measured velocities, with a payload or with known extra torques give none, and
+    neither do robots with closed loops and kinds that do not explain the torques of all joints.
+    """
+    robot, settings = result.linear.whole, result.settings
+    special = any(log.extra is not None or log.loaded or log.qd is None for log in logs)
+    if robot.cuts or special or result.linear.kind not in JOINT_TORQUE_KINDS or \
+            settings.joints is not None or settings.torques_of is not None:
+        return None
+    names = robot.joints.joint_names
+    ready = [log.for_model(robot.model, joints=names) for log in logs]
+    factors = effort_factors(robot.model, names)
+    try:
+        return thresholds_of(robot.with_model(measured_model(result.model)), [
+            (np.asarray(log.t), np.asarray(log.q), np.asarray(log.qd),
+             np.asarray(log.tau) @ factors) for log in ready]).to_dict()
+    except ValueRangeError:  # too short for the filters
+        return None
+
+
 def write_results(result: Result, validation: Validation, consistent: Validation,
                   folder: str | Path, *, command: str = '',
-                  record: Record | None = None) -> list[Path]:
+                  record: Record | None = None,
+                  contact: dict[str, Any] | None = None) -> list[Path]:
     """Write everything to a folder, either all files or none.
 
     Parameters
@@ -135,6 +164,8 @@ def write_results(result: Result, validation: Validation, consistent: Validation
         See `save_report`.
     folder : str or Path
         The folder; it is created if it does not exist.
+    contact : dict, optional
+        Thresholds of contacts for the motor file, see `contact_section`.
 
     Returns
     -------
@@ -155,7 +186,7 @@ def write_results(result: Result, validation: Validation, consistent: Validation
         save_parameters(result, fresh / PARAMETERS, validation)
         if result.model.description.urdf and not locked_joints(result.model):
             write_urdf(result.model, fresh / URDF)
-        save_motors(result.model, fresh / MOTORS)
+        save_motors(result.model, fresh / MOTORS, contact)
         save_pictures(result, validation, fresh)
         save_report(result, validation, consistent, fresh / REPORT, command=command,
                     record=record)

@@ -31,6 +31,7 @@ def facts(package: Package) -> list[tuple[str, str]]:
         ('Parameters', package.origin or _parameters(model)),
         ('Gravity', f'({", ".join(f"{g:g}" for g in model.gravity)}) m/s^2 in the root frame'),
         ('Friction', _friction(package)),
+        ('Efforts', str(model.effort)),
         ('Rotors', _rotors(model)),
         ('Payload', 'none besides the parameters' + (
             f'; see {package.prefix}_add_payload' if package.parametric else '')),

@@ -18,6 +18,7 @@ from robodyn_ros.identification.settings import FilterSettings, Settings
 from robodyn_ros.identification.validation import Validation
 from robodyn_ros.identification.verdict import Criterion, Thresholds
 from robodyn_ros.identification.writing import (
+    parameters_of,
     save_motors,
     save_parameters,
     urdf_of,
@@ -29,6 +30,6 @@ __all__ = [
     'FloatingBaseResult', 'Log', 'LogFormat', 'Result', 'Rollout', 'Settings', 'Thresholds',
     'Validation', 'base_parameters',
     'cross_validate', 'identify', 'identify_drive_gains',
-    'identify_floating_base', 'read_log', 'reduce', 'roll_out',
+    'identify_floating_base', 'parameters_of', 'read_log', 'reduce', 'roll_out',
     'save_motors', 'save_parameters', 'urdf_of', 'validate', 'write_urdf',
 ]

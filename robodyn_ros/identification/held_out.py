@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
+from robodyn_ros.dynamics.efforts import measured_model
 from robodyn_ros.errors import IdentificationError, check_type
 from robodyn_ros.identification.identify import (
     digest_of,
@@ -100,7 +101,7 @@ def _simulated(result: Result, segments: Sequence[Segment], horizons: Sequence[f
     if result.linear.kind not in KINDS or result.settings.torques_of is not None:
         raise IdentificationError('a rollout needs the torques of all joints; valid: the kinds '
                                   f'{", ".join(KINDS)}, without torques_of')
-    return roll_out_along(result.linear.whole, result.model,
+    return roll_out_along(result.linear.whole, measured_model(result.model),
                           [s for s in segments if not s.loaded], horizons=horizons)
 
 

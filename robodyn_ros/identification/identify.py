@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from robodyn_ros.dynamics import RobotDynamics, dynamics_of
+from robodyn_ros.dynamics.efforts import effort_factors, measured_dynamics
 from robodyn_ros.errors import IdentificationError, UnknownNameError, check_type
 from robodyn_ros.identification.base_parameters import BaseParameters, base_parameters
 from robodyn_ros.identification.choices import (
@@ -20,6 +21,7 @@ from robodyn_ros.identification.choices import (
     first_shape,
 )
 from robodyn_ros.identification.consistency import consistent_estimate, inconsistent_bodies
+from robodyn_ros.identification.effort_test import effort_notes
 from robodyn_ros.identification.estimation import (
     Estimate,
     counts_of,
@@ -97,11 +99,16 @@ def identify(model: Model | RobotDynamics, logs: Log | Sequence[Log],
     tell('reading and filtering')
     dynamics = dynamics_of(model)
     dynamics.model.require_fixed_base('identify, but by identify_floating_base')
+    nominal, dynamics = dynamics.model, measured_dynamics(dynamics)
+    if chosen.friction == 'auto' and nominal.effort.friction == 'removed':
+        chosen = replace(chosen, friction='none')
     pieces = measured_pieces(dynamics, every, chosen, notes)
     spectrum = motion_spectrum(pieces)
     tell('filters')
     options = sample_options(dynamics, chosen)
     filters, segments = _filters(dynamics, pieces, spectrum, chosen, options, notes)
+    notes += effort_notes(dynamics.with_model(replace(dynamics.model, gravity=nominal.gravity))
+                          if nominal.effort.gravity == 'removed' else dynamics, segments)
     tell('friction')
     shape = first_shape(dynamics, segments, spectrum, filters.filtering.cutoff)
     choice = friction_for(dynamics, segments, shape, filters.filtering, chosen, options, notes)
@@ -127,8 +134,8 @@ def identify(model: Model | RobotDynamics, logs: Log | Sequence[Log],
     notes += remarks(found.uncertainty_, base, found.estimate_, found.bias_)
     return Result(chosen, linear, base, *found, consistent,
                   tuple(inconsistent_bodies(linear, found.theta_)),
-                  identified_model(linear, consistent, observations), filters.filtering, filters,
-                  choice, observations,
+                  _restored(identified_model(linear, consistent, observations), nominal, chosen),
+                  filters.filtering, filters, choice, observations,
                   tuple((log.source, digest_of(log)) for log in every), tuple(notes))
 
 
@@ -209,9 +216,23 @@ def measured_pieces(dynamics: RobotDynamics, logs: Sequence[Log], settings: Sett
     for log in logs:
         ready = log.for_model(dynamics.model, joints=dynamics.joints.joint_names,
                               used=settings.torques_of)
+        factors = effort_factors(dynamics.model, tuple(ready.joint_names))
+        if not np.array_equal(factors, np.eye(len(factors))):
+            ready = replace(ready, tau=np.asarray(ready.tau) @ factors)
         found += pieces_of(ready, notes)
         notes += ready.notes
     return found
+
+
+def _restored(model: Model, nominal: Model, settings: Settings) -> Model:
+    """Return an identified model with what measured torques do not contain."""
+    if settings.friction == 'none' and nominal.effort.friction == 'removed':
+        model = replace(model, link_friction=nominal.link_friction,
+                        motor_friction=nominal.motor_friction,
+                        friction_curve=nominal.friction_curve)
+    if settings.kind == 'links' and nominal.effort.rotors == 'removed':
+        model = replace(model, armature=nominal.armature, spin_axis=nominal.spin_axis)
+    return replace(model, gravity=nominal.gravity)
 
 
 def sample_options(dynamics: RobotDynamics, settings: Settings) -> dict[str, Any]:

@@ -79,6 +79,11 @@ def _to_log(arrays: dict[str, Array], names: Sequence[str], notes: list[str], fo
                 arrays[key] = np.where(turns, np.deg2rad(arrays[key]), arrays[key])
     if form.side not in ('joint', 'motor'):
         raise UnknownNameError('side', form.side, ('joint', 'motor'))
+    meaning = model.effort
+    if (form.side == meaning.side == 'motor') or (
+            len(form.torque_scale) and meaning.measured == 'current'):
+        raise LogError('torques would be converted twice: by the format of the log, and by the '
+                       'section effort of the motor data', source=path.name, valid='one of them')
     if len(form.torque_scale):
         arrays['torque'] = arrays['torque'] * _per_joint(form.torque_scale, names, 'torque_scale')
     if form.side == 'motor':

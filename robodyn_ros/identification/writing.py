@@ -12,6 +12,7 @@ import yaml
 from lxml import etree
 
 from robodyn_ros._version import __version__
+from robodyn_ros.description.effort import effort_section
 from robodyn_ros.description.repair import inertial_element
 from robodyn_ros.description.robot import CURVE
 from robodyn_ros.description.urdf import parse_urdf
@@ -122,7 +123,7 @@ def _insert_inertial(link: etree._Element, parameters: Array) -> None:
 
 
 def motors_of(model: Model) -> dict[str, Any]:
-    """Return the motor data of a model: friction, offset and armature of every joint."""
+    """Return the motor data of a model: friction, offset and armature, and what efforts mean."""
     joints: dict[str, Any] = {}
     for body, joint in enumerate(model.body_joints):
         link, motor = model.link_friction[body], model.motor_friction[body]
@@ -134,7 +135,16 @@ def motors_of(model: Model) -> dict[str, Any]:
         if not np.isnan(model.friction_curve[body, 0]):
             joints[joint]['friction_curve'] = dict(zip(
                 CURVE, model.friction_curve[body].tolist(), strict=True))
-    return {'joints': joints}
+        if model.effort.measured == 'current':
+            joints[joint]['drive_gain'] = float(model.drive_gain[body])
+        if model.effort.side == 'motor':
+            joints[joint]['gear_ratio'] = float(model.gear_ratio[body])
+    effort = effort_section(model.effort)
+    found: dict[str, Any] = {'joints': joints}
+    gears = model.description.gear_matrix
+    if model.effort.side == 'motor' and gears is not None:
+        found['gear_matrix'] = {'joints': list(gears.joints), 'matrix': gears.matrix.tolist()}
+    return found | ({'effort': effort} if effort else {})
 
 
 def parameters_of(result: Result, validation: Validation | None = None) -> dict[str, Any]:
@@ -147,6 +157,7 @@ def parameters_of(result: Result, validation: Validation | None = None) -> dict[
             'python': platform.python_version(),
             'logs': [{'source': name, 'sha256': digest} for name, digest in result.sources],
             'settings': plain(result.settings.changed()),
+            'efforts': str(result.model.effort),
             'notes': list(result.notes)},
         'friction': {'model': result.linear.friction.model,
                      'width': result.linear.friction.width,
@@ -222,9 +233,20 @@ def _drop_inertial(link: etree._Element, counted_in: str | None) -> None:
             '--', '- -')))
 
 
-def save_motors(model: Model, path: str | Path) -> None:
-    """Write `motors_of` as YAML, which ``load_model`` reads as ``motors``."""
-    Path(path).write_text(yaml.safe_dump(motors_of(model), sort_keys=False), encoding='utf-8')
+def save_motors(model: Model, path: str | Path, contact: dict[str, Any] | None = None) -> None:
+    """Write `motors_of` as YAML, which ``load_model`` reads as ``motors``.
+
+    Parameters
+    ----------
+    model : Model
+        The identified robot.
+    path : str or Path
+        The file.
+    contact : dict, optional
+        Thresholds of contacts, see `ContactThresholds.to_dict`.
+    """
+    content = motors_of(model) | ({'contact': contact} if contact else {})
+    Path(path).write_text(yaml.safe_dump(content, sort_keys=False), encoding='utf-8')
 
 
 def plain(value: Any) -> Any:

@@ -13,7 +13,7 @@ from numbers import Real
 import numpy as np
 from numpy.typing import ArrayLike
 
-from robodyn_ros.description.robot import Finding, RobotDescription
+from robodyn_ros.description.robot import EffortMeaning, Finding, RobotDescription
 from robodyn_ros.errors import UnknownNameError, ValueRangeError
 from robodyn_ros.html_table import html_table
 from robodyn_ros.model.joints import Joints
@@ -218,6 +218,11 @@ class Model:
         first = self.first_joint
         return replace(self, floating=False, row=self.row[:, first:],
                        motor_row=self.motor_row[:, first:])
+
+    @property
+    def effort(self) -> EffortMeaning:
+        """What measured efforts and commanded torques contain."""
+        return self.description.effort
 
     @property
     def findings(self) -> tuple[Finding, ...]:

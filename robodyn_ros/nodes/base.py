@@ -56,6 +56,7 @@ class DynamicsNode(ReportingNode):
 
     kernels: tuple[str, ...] = ()
     packages: tuple[str, ...] = ()  # optional packages that the node requires
+    commands = False  # whether the node's dynamics are those of the torques to command
     hot_swap = True  # whether the node offers ~/set_model and ~/rollback
 
     def __init__(self, name: str, helper: HelperProcess | None = None, **options: Any):
@@ -65,7 +66,8 @@ class DynamicsNode(ReportingNode):
         self.failure = ''  # reason why the last configuration failed, if this ends the node
         declare_common_parameters(self)
         self.declare_parameters_of_node()
-        self.keeper = ModelKeeper(self.kernels, self.report, self._swapped, helper)
+        self.keeper = ModelKeeper(self.kernels, self.report, self._swapped, helper,
+                                  commands=self.commands)
         self._arrived: str | None = None
         self._candidate: Candidate | None = None
         self._restoring = False
@@ -211,6 +213,7 @@ class DynamicsNode(ReportingNode):
             'model_version': running.version if running else 0,
             'model_origin': running.origin if running else '',
             'rotor_model': running.rotor_model if running else '',
+            'efforts': running.model.effort if running else '',
             'payload_mass': running.payload.mass if running and running.payload else 0.0,
             'models_refused': self.keeper.refused,
             'verdict': verdict.verdict if verdict else '',

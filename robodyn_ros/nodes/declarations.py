@@ -16,6 +16,7 @@ NODES = {
     'dynamics': 'DynamicsPublisher',
     'feedforward': 'Feedforward',
     'identification': 'Identification',
+    'observer': 'Observer',
     'simulator': 'Simulator',
     'gazebo_bridge': 'GazeboBridge',
 }

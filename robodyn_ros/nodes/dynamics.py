@@ -13,6 +13,7 @@ from std_msgs.msg import Float64MultiArray, MultiArrayDimension
 
 from robodyn_interfaces.msg import DynamicsTerms
 from robodyn_ros.dynamics import RobotDynamics
+from robodyn_ros.dynamics.efforts import complete_torque, effort_factors
 from robodyn_ros.errors import RobodynError
 from robodyn_ros.nodes.base import DynamicsNode
 from robodyn_ros.nodes.base_state import BaseState
@@ -56,6 +57,8 @@ class Outputs:
         self.base = BaseState(model.description.root, timeout) if model.floating else None
         joints = list(running.joints.joint_names)
         names = [*model.velocity_names[:model.first_joint], *joints]
+        self.factors = effort_factors(model, tuple(joints)) if \
+            model.effort.measured != 'external_torque' else None
         self.position: Any = None  # last measured positions
         self.pose: Any = None  # pose of all joints at the last state in which closed loops close
         self.cuts = cut_names(running.dynamics)
@@ -241,7 +244,14 @@ class DynamicsPublisher(DynamicsNode):
             if effort is None or not np.isfinite(effort).all():
                 self.warn('no_effort', 'wrenches need the efforts of joint_states')
                 return
-            qdd = dynamics.forward_dynamics(q, qd, effort, near=near)
+            model = outputs.running.model
+            first = model.first_joint  # a floating base has no effort
+            if model.effort.measured == 'external_torque':
+                self.warn('no_effort', 'wrenches need torques; the efforts are external torques')
+                return
+            effort[first:] = effort[first:] @ outputs.factors
+            qdd = dynamics.forward_dynamics(q, qd, complete_torque(
+                dynamics, q, qd, effort, near=near), near=near)
         if 'base_wrench' in wanted:
             self._publish_wrench('base_wrench', outputs.wrench, header,
                                  dynamics.base_wrench(q, qd, qdd, near=near))

@@ -61,6 +61,7 @@ class Feedforward(DynamicsNode):
     """
 
     kernels = ('inverse_dynamics', 'gravity', 'mass_matrix')
+    commands = True
 
     def __init__(self, **options: Any):
         self._controller: Controller | None = None

@@ -67,6 +67,7 @@ class GazeboBridge(RobotWorld):
             if self.value('loops_file'):
                 raise SimulationError('Gazebo cannot close the loops of loops_file; valid: the '
                                       'node simulator')
+            self.put_drives(running)
             robot = GazeboRobot.of(
                 running.text, truth=self.value('truth_file') or None,
                 motors=self.value('motors_file') or None, gravity=running.model.gravity,

@@ -92,8 +92,10 @@ class StateReader:
             raise StateError('wrong_length',
                              f'{field} has {len(values)} numbers for {count} names')
         array = np.array(values) if self._pick is None else np.frombuffer(values)[self._pick]
-        # the sum is finite if and only if all numbers are (unless it overflows, for absurd values)
+        # the sum is finite only if all numbers are; it may also overflow
         if finite and not np.isfinite(array.sum()):
-            bad = self._names[int(np.flatnonzero(~np.isfinite(array))[0])]
-            raise StateError('not_finite', f'{field} of joint {bad!r} is not finite')
+            bad = np.flatnonzero(~np.isfinite(array))
+            if len(bad):
+                raise StateError('not_finite', f'{field} of joint {self._names[int(bad[0])]!r} is '
+                                               'not finite')
         return array

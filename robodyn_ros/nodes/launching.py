@@ -60,6 +60,7 @@ TOPICS: dict[str, dict[str, tuple[str, str, str]]] = {
     'identification': {
         'trajectory_topic': ('~/trajectory', 'feedforward/reference', 'topic of the controller '
                              'that moves the robot, trajectory_msgs/JointTrajectory')},
+    'observer': {},
     'simulator': TORQUE_TOPIC,
     'gazebo_bridge': TORQUE_TOPIC,
 }

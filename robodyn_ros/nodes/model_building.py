@@ -13,9 +13,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from robodyn_ros.check import CheckReport, check_model
+from robodyn_ros.description.effort import with_effort
 from robodyn_ros.description.urdf import parse_urdf
 from robodyn_ros.description.yaml import parse_yaml
 from robodyn_ros.dynamics import RobotDynamics, dynamics_of
+from robodyn_ros.dynamics.efforts import commanded_model
 from robodyn_ros.errors import RobodynError, UnknownNameError
 from robodyn_ros.model import Model, build_model
 
@@ -64,6 +66,8 @@ class BuildRequest:
         Keyword arguments of `build_model`, and ``friction_width`` and ``loops``.
     kernels : tuple of str
         Methods of `Dynamics` to compile; their machine code is then in the cache.
+    commands : bool
+        Whether the dynamics are those of commanded torques, see `make_dynamics`.
     """
 
     text: str
@@ -73,6 +77,7 @@ class BuildRequest:
     payload_is_new: bool
     options: dict[str, Any]
     kernels: tuple[str, ...]
+    commands: bool = False
 
 
 @dataclass(frozen=True)
@@ -116,7 +121,10 @@ def _build(request: BuildRequest) -> Built:
     options = request.options
     motors: Any = request.motors if request.motors_text is None else read_motors(
         request.motors_text)
-    model = build_model(parse_urdf(request.text, motors=motors), base=options['base'],
+    description = parse_urdf(request.text, motors=motors)
+    if options['effort']:
+        description = with_effort(description, options['effort'])
+    model = build_model(description, base=options['base'],
                         gravity=options['gravity'],
                         locked_joints=options['locked_joints'],
                         rotor_model=options['rotor_model'])
@@ -135,25 +143,31 @@ def _build(request: BuildRequest) -> Built:
             model = loaded
         else:
             payload = None  # a mass of 0 removes the payload, whose values must still be valid
-    dynamics = make_dynamics(model, options)
+    dynamics = make_dynamics(model, options, commands=request.commands)
     dynamics.warm_up(*request.kernels)
     try:
-        verdict = check_model(model, dynamics=dynamics.tree, thorough=False)
+        verdict = check_model(model, thorough=False, dynamics=dynamics.tree
+                              if dynamics.model is model else None)
     except RobodynError as error:
         verdict = None
         notes.append(f'the model cannot be checked: {error}'[:LONGEST_ERROR])
     return Built(model, '', payload, notes, verdict)
 
 
-def make_dynamics(model: Model, options: dict[str, Any]) -> RobotDynamics:
+def make_dynamics(model: Model, options: dict[str, Any], *,
+                  commands: bool = False) -> RobotDynamics:
     """Return the dynamics of a model, with its closed loops if it has some.
+
+    With ``commands``, they are those of the torques that are to be commanded: without gravity and
+    friction where the robot adds them itself.
 
     Raises
     ------
     RobodynError
         The loops do not fit the model.
     """
-    return dynamics_of(model, options['loops'], friction_width=options['friction_width'])
+    return dynamics_of(commanded_model(model) if commands else model, options['loops'],
+                       friction_width=options['friction_width'])
 
 
 def read_motors(text: str) -> dict[str, Any] | None:

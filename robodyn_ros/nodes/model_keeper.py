@@ -38,7 +38,7 @@ class Running:
     model : Model
         The model with its payload.
     dynamics : RobotDynamics
-        Its dynamics, compiled.
+        Its dynamics, compiled; in a controller, those of the torques to command.
     request : BuildRequest
         The data from which it was built.
     payload : Payload or None
@@ -113,10 +113,14 @@ class ModelKeeper:
         Called with the new `Running`.
     helper : HelperProcess, optional
         Runs the work ``build``; without it models are built in this process.
+    commands : bool
+        Whether the dynamics are those of commanded torques, see `make_dynamics`.
     """
 
     def __init__(self, kernels: tuple[str, ...], report: Callable[[str, str], None],
-                 on_swap: Callable[[Running], None], helper: HelperProcess | None = None):
+                 on_swap: Callable[[Running], None], helper: HelperProcess | None = None, *,
+                 commands: bool = False):
+        self._commands = commands
         self._kernels, self._report, self._on_swap = kernels, report, on_swap
         self._helper = helper
         self._lock = threading.RLock()
@@ -135,7 +139,8 @@ class ModelKeeper:
         After ``valid_until``, a time of the system clock in ns, the model is refused.
         """
         return self._swap(lambda: replace(self._prepare(BuildRequest(
-            text, None, motors, self._payload(), False, options, self._kernels), origin, origin),
+            text, None, motors, self._payload(), False, options, self._kernels,
+            self._commands), origin, origin),
             valid_until=valid_until))
 
     def set_payload(self, payload: Payload, options: dict[str, Any]) -> str | None:
@@ -181,7 +186,7 @@ class ModelKeeper:
             raise RobodynError('there is no model yet')
         if running is None or text is not None:
             request = BuildRequest(text or '', options['motors'], None, self._payload(), False,
-                                   options, self._kernels)
+                                   options, self._kernels, self._commands)
             return self._prepare(request, DESCRIPTION, DESCRIPTION)
         request = replace(running.request, payload=running.payload, payload_is_new=False,
                           options=options)
@@ -238,7 +243,7 @@ class ModelKeeper:
             built = self._build(request)
             if built.model is None:
                 raise RobodynError(built.error)
-            dynamics = make_dynamics(built.model, request.options)
+            dynamics = make_dynamics(built.model, request.options, commands=request.commands)
             dynamics.warm_up(*request.kernels)
         except Exception as error:  # after any error, the old model keeps running
             text = str(error) if isinstance(error, (RobodynError, HelperError)) else \

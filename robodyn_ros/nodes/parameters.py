@@ -17,6 +17,9 @@ from rclpy.node import Node
 MODEL_PARAMETERS: tuple[tuple[str, Any, str], ...] = (
     ('robot_description', '', 'URDF text; empty: wait for the topic robot_description'),
     ('motors_file', '', 'YAML file with motor data (docs/reference/conventions.md); empty: none'),
+    ('effort', '', 'what efforts and commanded torques contain: a preset of `robodyn effort '
+     "--presets`, or text such as 'measured: torque, gravity: removed'; empty: as in "
+     'motors_file'),
     ('loops_file', '', 'YAML file that defines closed loops (docs/howto/special_structures.md); '
      'empty: none'),
     ('rotor_model', 'auto', 'model of the rotors: auto, full (with coupling and gyroscopic terms) '
@@ -76,6 +79,7 @@ def model_options(node: Node, changes: Mapping[str, Any] | None = None) -> dict[
         'rotor_model': None if rotor_model == 'auto' else rotor_model,
         'locked_joints': dict(zip(names, values['locked_positions'], strict=False)),
         'friction_width': values['friction_width'],
+        'effort': values['effort'],
         'parameters': {name: list(value) if isinstance(value, Sequence) and not isinstance(
             value, str) else value for name, value in values.items()},
     }

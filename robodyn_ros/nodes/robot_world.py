@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from geometry_msgs.msg import WrenchStamped
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64, Float64MultiArray
 from std_srvs.srv import SetBool, Trigger
@@ -33,6 +34,9 @@ class RobotWorld(WorldTime):
     ``~/torque`` answers the state with the same stamp: in lock-step one that comes too late, after
     a reset or another answer, is ignored.
 
+    ~/push lets a wrench act on the link that its frame names, at the link's origin in the root's
+    axes, until another one comes; a zero wrench ends it.
+
     ~/links publishes where the links truly are, without noise or delay.
 
     Subclasses make the robot in ``on_model`` and hand it to ``put_robot``.
@@ -57,7 +61,8 @@ class RobotWorld(WorldTime):
         self.keep(*serve, Trigger, '~/reset', self._on_reset)
         self.keep(*serve, Trigger, '~/step', self._on_step)
         self.listen((Float64MultiArray, '~/commands', self._on_commands, DEPTH),
-                    (JointState, '~/torque', self._on_torque, DEPTH))
+                    (JointState, '~/torque', self._on_torque, DEPTH),
+                    (WrenchStamped, '~/push', self._on_push, DEPTH))
 
     def put_robot(self, robot: SimulatedRobot) -> None:
         """Begin with a robot, which stands in its world already; its joints get topics."""
@@ -139,6 +144,21 @@ class RobotWorld(WorldTime):
         factor = self.value('real_time_factor')
         if factor:
             self.pacing.wait(1 / (factor * self.value('rate')))
+
+    def _on_push(self, message: WrenchStamped) -> None:
+        robot, force, moment = self.robot, message.wrench.force, message.wrench.torque
+        push = getattr(robot, 'push', None)
+        if push is None:
+            self.warn('push_refused', 'only the robot of the node simulator can be pushed'
+                      if robot is not None else NO_ROBOT)
+            return
+        try:
+            with self.lock:
+                push(message.header.frame_id, [force.x, force.y, force.z,
+                                               moment.x, moment.y, moment.z])
+            self.counts['pushes'] += 1
+        except RobodynError as error:
+            self.warn('push_refused', f'push refused: {error}')
 
     # services -------------------------------------------------------------------------------
 

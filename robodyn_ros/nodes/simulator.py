@@ -43,6 +43,7 @@ class Simulator(RobotWorld):
     def on_model(self, running: Running) -> None:
         """Put the robot into the engine."""
         try:
+            self.put_drives(running)
             simulation = Simulation(
                 running.text, truth=self.value('truth_file') or None,
                 motors=self.value('motors_file') or None,

@@ -16,8 +16,10 @@ from sensor_msgs.msg import JointState
 from robodyn_ros.nodes.base import DynamicsNode
 from robodyn_ros.nodes.fast_path import DEPTH, Pace
 from robodyn_ros.nodes.loop_delay import LoopDelay
+from robodyn_ros.nodes.model_keeper import Running
 from robodyn_ros.nodes.stamps import set_nanoseconds
 from robodyn_ros.simulation import Sensors, SimulatedRobot, SimulationError
+from robodyn_ros.simulation.drives import Drives
 from robodyn_ros.simulation.watchdog import TorqueWatchdog
 
 MOST_CYCLES = 10_000  # without a state, in lock-step
@@ -41,6 +43,7 @@ class WorldTime(DynamicsNode):
     def __init__(self, name: str, **options: Any):
         self.lock = threading.RLock()
         self.robot: SimulatedRobot | None = None
+        self.drives: Drives | None = None  # where commands or efforts are not plain torques
         self.watchdog = TorqueWatchdog()
         self.held = self.diverged = False
         self.waiting = False  # in lock-step: a command has not moved the robot yet
@@ -90,6 +93,17 @@ class WorldTime(DynamicsNode):
             self.robot = robot
             self.watchdog.restart(robot.n)
             self._last_state, self.answered = None, False
+
+    def put_drives(self, running: Running) -> None:
+        """Let the robot treat commands and efforts as its description says.
+
+        Raises
+        ------
+        RobodynError
+            This cannot be simulated.
+        """
+        drives = Drives(running.dynamics)
+        self.drives = None if drives.plain else drives
 
     def start_position(self, robot: SimulatedRobot) -> Any:
         """Return the joint positions at the start, shape (n,)."""
@@ -175,7 +189,8 @@ class WorldTime(DynamicsNode):
             if torque is None:
                 robot.hold(steps)
             else:
-                robot.step(torque, steps)
+                robot.step(torque if self.drives is None else self.drives.applied(
+                    torque, robot.position, robot.velocity), steps)
             return self.publish(robot)
         except SimulationError as error:
             self.on_simulation_error(error)
@@ -196,10 +211,12 @@ class WorldTime(DynamicsNode):
             self._clock_topic.publish(clock)
         if measured is None:
             return False
+        effort = measured.effort if self.drives is None else self.drives.reported(
+            measured.effort, measured.position, measured.velocity)
         message = JointState(name=list(robot.joint_names),
                              position=measured.position.tolist(),
                              velocity=measured.velocity.tolist(),
-                             effort=measured.effort.tolist())
+                             effort=effort.tolist())
         self.last_stamp = round(measured.time * 1e9)
         set_nanoseconds(message.header.stamp, self.last_stamp)
         self._states.publish(message)

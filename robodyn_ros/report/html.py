@@ -105,7 +105,7 @@ def template_of(package: str, name: str) -> jinja2.Template:
 
 def _record(result: Result, validation: Validation, record: Record) -> list[tuple[str, str]]:
     """Return the rows that identify the robot and the data of the report."""
-    rows = [('robot', result.model.name)]
+    rows = [('robot', result.model.name), ('measured efforts', str(result.model.effort))]
     rows += [(label, getattr(record, name)) for name, (label, _) in RECORD.items()]
     rows += [(f'file {name}', f'sha256 {digest}') for name, digest in record.files]
     text = result.linear.model.description.urdf

@@ -12,7 +12,8 @@ from numpy.typing import ArrayLike
 from robodyn_ros.description.urdf import parse_urdf
 from robodyn_ros.dynamics import ClosedLoopDynamics, Dynamics
 from robodyn_ros.errors import ValueRangeError
-from robodyn_ros.model import Model, build_model, payload_inertial
+from robodyn_ros.model import LinkFrame, Model, build_model, payload_inertial
+from robodyn_ros.numerics import real_array
 from robodyn_ros.packages import package
 from robodyn_ros.simulation.mujoco_model import MOTOR, compile_robot
 from robodyn_ros.simulation.sensors import MeasuredStates, Measurement, Sensors
@@ -102,6 +103,7 @@ class Simulation:
         self._mimics = self._find_mimics()
         self._bare = tuple(array.copy() for array in self._bodies())
         self._loaded: int | None = None  # the body with the payload
+        self._pushes: dict[str, tuple[int, LinkFrame, Array]] = {}  # by link
         self.reset()
 
     @property
@@ -165,6 +167,8 @@ class Simulation:
         for place, of, factor, offset in self._mimics:
             self._state.qpos[place] = factor * self._state.qpos[of] + offset
         self._effort = np.zeros(self.n)
+        self._pushes = {}
+        self._state.xfrc_applied[:] = 0.0
         self._measured.restart()
         self._mujoco.mj_forward(self._engine, self._state)
 
@@ -189,6 +193,8 @@ class Simulation:
         self._effort = np.clip(command, -self._limits, self._limits)
         self._state.qfrc_applied[self._motor_v] = self._effort
         for _ in range(steps):
+            if self._pushes:
+                self._apply_pushes()
             self._mujoco.mj_step(self._engine, self._state)
         speed = np.abs(self._state.qvel).max(initial=0.0)
         if not np.isfinite(speed) or speed > MAX_SPEED or self._state.warning[
@@ -255,6 +261,43 @@ class Simulation:
         engine.body_inertia[body], engine.body_iquat[body] = moments, quat
         mujoco.mj_setConst(engine, mujoco.MjData(engine))
         mujoco.mj_forward(engine, self._state)
+
+    def push(self, link: str, wrench: ArrayLike) -> None:
+        """Let a wrench act on a link from now on; zero ends it, and so does `reset`.
+
+        Parameters
+        ----------
+        link : str
+            The link.
+        wrench : array-like, shape (6,)
+            Force, N, and moment about the origin of the link, N m, in the root's axes.
+
+        Raises
+        ------
+        UnknownNameError, ShapeError
+            There is no such link, or the wrench is not six finite numbers.
+        """
+        frame = self.true_model.link_frame(link)
+        values = real_array('wrench', wrench, (6,))
+        if not np.isfinite(values).all():
+            raise ValueRangeError('wrench', values.tolist(), 'finite numbers')
+        if frame.body < 0:
+            return
+        joint = self._id(self.true_model.body_joints[frame.body])
+        self._pushes[link] = int(self._engine.jnt_bodyid[joint]), frame, values
+        if not values.any():
+            del self._pushes[link]
+            self._state.xfrc_applied[:] = 0.0
+
+    def _apply_pushes(self) -> None:
+        """Convert all wrenches to the centres of mass of the bodies on which they act."""
+        state = self._state
+        state.xfrc_applied[:] = 0.0
+        for body, frame, wrench in self._pushes.values():
+            origin = state.xpos[body] + state.xmat[body].reshape(3, 3) @ frame.translation
+            state.xfrc_applied[body, :3] += wrench[:3]
+            state.xfrc_applied[body, 3:] += wrench[3:] + np.cross(
+                origin - state.xipos[body], wrench[:3])
 
     def show(self) -> Any:
         """Open the engine's viewer on a display; its ``sync()`` draws, ``close()`` ends it."""

@@ -1,0 +1,60 @@
+"""`RestCheck`: whether torques at rest are those of gravity, as the setting of efforts says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from robodyn_ros.spatial import Array
+
+SLOW = 0.01  # rad/s or m/s, at rest
+LASTS = 100  # consecutive states at rest before one counts
+APART = 0.2  # rad or m between two poses that count
+POSES = 50  # at most
+FEWEST = 3  # poses before a contradiction is reported
+WRONG = 0.5  # distance of the slope from 1
+
+
+class RestCheck:
+    """Compares torques at rest in different poses with gravity.
+
+    Parameters
+    ----------
+    n : int
+        Number of joints.
+    """
+
+    def __init__(self, n: int):
+        self._poses: list[Array] = []
+        self._still, self._products, self._squares = 0, np.zeros(n), np.zeros(n)
+
+    def add(self, q: Array, qd: Array, torque: Array,
+            gravity: Callable[[Array], Array]) -> None:
+        """Take a state with its complete torque into account."""
+        self._still = self._still + 1 if np.abs(qd).max() < SLOW else 0
+        if self._still != LASTS or len(self._poses) >= POSES or any(
+                np.abs(q - pose).max() < APART for pose in self._poses):
+            return
+        g = gravity(q)
+        self._poses.append(q)
+        self._products += g * torque
+        self._squares += g * g
+
+    @property
+    def slope(self) -> float:
+        """Torque at rest over gravity, of all joints; 1 if the setting is right."""
+        total = float(self._squares.sum())
+        return float(self._products.sum()) / total if total > 1e-6 else float('nan')
+
+    def contradiction(self) -> str:
+        """Return how the torques contradict the setting; empty if they do not."""
+        slope = self.slope
+        if len(self._poses) < FEWEST or not abs(slope - 1) > WRONG:
+            return ''
+        return (f'at rest in {len(self._poses)} poses the torques are {slope:.2f} times those of '
+                'gravity: the setting of what efforts mean is wrong (robodyn effort)')
+
+    def to_text(self) -> str:
+        """Return the slope and the number of poses."""
+        return f'{self.slope:.3f} in {len(self._poses)} poses' if self._poses else 'no pose yet'
