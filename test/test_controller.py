@@ -466,7 +466,8 @@ def test_after_a_damaged_stamp_late_states_are_recognised_as_before():
     now, system = 0.0, time.time()
 
     def age(late):
-        return round(ages.age(int((system + now - late) * 1e9), start + now, 0.1), 3)
+        found = ages.age(int((system + now - late) * 1e9), start + now, 0.1)
+        return pytest.approx(found, abs=0.05)  # the two clocks were not read at once
 
     assert age(1.6) == 0.0  # the first stamp is damaged
     for _ in range(20):

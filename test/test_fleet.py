@@ -17,6 +17,7 @@ pandas = pytest.importorskip('pandas')
 
 import robodyn_ros as rd  # noqa: E402
 from robodyn_ros.commands.main import main  # noqa: E402
+from robodyn_ros.excitation import Plan  # noqa: E402
 from robodyn_ros.experiment.results import split_logs  # noqa: E402
 from robodyn_ros.fleet import (  # noqa: E402
     FleetError,
@@ -25,6 +26,7 @@ from robodyn_ros.fleet import (  # noqa: E402
     query,
     read_catalogue,
     read_results,
+    search_excitations,
     simulate_fleet,
 )
 from robodyn_ros.fleet.store import COLUMNS, known_keys, write_rows  # noqa: E402
@@ -153,6 +155,19 @@ def test_questions_in_sql(results, capsys):
     assert main(['fleet', 'query', str(results[0]), 'select max(total_error) from results']) == 0
     assert main(['fleet', 'query', str(results[0]), 'select nonsense']) == 2
     assert 'nonsense' in capsys.readouterr().err
+
+
+def test_the_best_of_several_searches_for_an_excitation_is_kept(cluster):
+    model = rd.load_model(planar_2r())
+    options = {'period': 2.0, 'harmonics': 2, 'starts': 1, 'budget': 60.0}
+    found = search_excitations(model, None, Plan(**options), searches=2, scheduler=cluster[0])
+    alone = [rd.optimise_excitation(model, seed=seed, **options) for seed in range(2)]
+    best = min(alone, key=lambda motion: motion.facts['score'])
+    assert found.facts['seed'] == best.facts['seed']
+    assert found.facts['condition'] == best.facts['condition']
+    with pytest.raises(rd.IdentificationError, match='height of'):
+        search_excitations(model, rd.Limits(height=9.0), Plan(**{**options, 'budget': 1.0}),
+                           searches=2, scheduler=cluster[0])
 
 
 def test_a_scheduler_that_dies_ends_the_command_and_keeps_what_is_finished(

@@ -81,6 +81,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help='how long the search takes (default: 30); Ctrl-C ends it with the best so far')
     add('--seed', type=int, default=0, metavar='NUMBER',
         help='seed of the random starts (default: 0)')
+    add('--searches', type=int, default=1, metavar='NUMBER',
+        help='independent searches with further seeds, as many at a time as there are workers; '
+        'the best motion is kept (default: 1)')
+    add('--scheduler', metavar='ADDRESS',
+        help='address of a Dask scheduler for them (default: workers on this machine)')
 
 
 def run(options: argparse.Namespace) -> int:
@@ -99,7 +104,7 @@ def run(options: argparse.Namespace) -> int:
                 periods=options.periods, resonance=options.resonance,
                 mean_torque=numbers_of(options.mean_torque, '--mean-torque'),
                 condition_goal=options.condition_goal, budget=options.budget, seed=options.seed)
-    found = _search(model, limits, plan)
+    found = _search(options, model, limits, plan)
     write_text(options.output, found.to_yaml())
     _print(options.output, found)
     if options.picture is not None:
@@ -110,14 +115,19 @@ def run(options: argparse.Namespace) -> int:
     if options.validation is not None:
         print('searching the motion for the validation; Ctrl-C ends this search with its best',
               file=sys.stderr)
-        second = _search(model, limits, validation_plan(found, plan))
+        second = _search(options, model, limits, validation_plan(found, plan))
         write_text(options.validation, second.to_yaml())
         _print(options.validation, second)
     return 0
 
 
-def _search(model: Model, limits: Limits, plan: Plan) -> Excitation:
+def _search(options: argparse.Namespace, model: Model, limits: Limits, plan: Plan) -> Excitation:
     """Search, and show the best condition number so far in a progress bar."""
+    if options.searches > 1 or options.scheduler:
+        from robodyn_ros.fleet import search_excitations
+
+        return search_excitations(model, limits, plan, searches=options.searches,
+                                  scheduler=options.scheduler)
     with progress_bar() as bar:
         task = bar.add_task('searching', total=plan.budget)
 

@@ -317,7 +317,7 @@ class _Search:
             'criterion': self.plan.criterion, 'scaling': self.plan.scaling,
             'kind': self.plan.kind, 'base_parameters': self.criterion.base.count,
             **({} if self.plan.payload is None else {'payload': self.plan.payload}),
-            'condition': self.criterion.condition(motion),
+            'condition': self.criterion.condition(motion), 'score': float(self.best_score),
             'torque_noise': self.noise.tolist(),
             'mean_torque': torque.mean(axis=0).tolist(),
             'largest_torque': torque.max(axis=0).tolist(),

@@ -9,9 +9,10 @@ from robodyn_ros.fleet.catalogue import Catalogue, FleetLog, FleetRobot, read_ca
 from robodyn_ros.fleet.findings import Findings, find
 from robodyn_ros.fleet.page import save_fleet_report
 from robodyn_ros.fleet.run import Summary, identify_fleet
+from robodyn_ros.fleet.search import search_excitations
 from robodyn_ros.fleet.simulated import simulate_fleet
 from robodyn_ros.fleet.store import query, read_results
 
 __all__ = ['Catalogue', 'Findings', 'FleetError', 'FleetLog', 'FleetRobot', 'Summary', 'find',
            'identify_fleet', 'query', 'read_catalogue', 'read_results', 'save_fleet_report',
-           'simulate_fleet']
+           'search_excitations', 'simulate_fleet']

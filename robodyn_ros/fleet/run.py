@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import logging
-import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -13,6 +10,7 @@ from typing import Any
 
 from robodyn_ros.errors import FleetError, OutputError
 from robodyn_ros.fleet.catalogue import Catalogue
+from robodyn_ros.fleet.cluster import client_of
 from robodyn_ros.fleet.store import known_keys, write_rows
 from robodyn_ros.fleet.work import Done, Task, lost, work
 from robodyn_ros.packages import package
@@ -80,7 +78,7 @@ def identify_fleet(catalogue: Catalogue, folder: str | Path, *, scheduler: str |
     tasks = (Task(robot, log, catalogue.settings, catalogue.fit_fraction)
              for robot, log in catalogue)
     fresh = known = bad = 0
-    with _client(scheduler, workers) as client:
+    with client_of(scheduler, workers) as client:
         for task, done in _done(client, tasks, known_keys(folder)):
             if done.rows is None:
                 known += 1
@@ -119,24 +117,3 @@ def _done(client: Any, tasks: Iterator[Task],
         yield task, done
         for following in islice(tasks, 1):
             running.add(submit(following))
-
-
-@contextmanager
-def _client(scheduler: str | None, workers: int | None) -> Iterator[Any]:
-    distributed = package('distributed')
-    if scheduler is None:
-        with distributed.LocalCluster(
-                n_workers=workers or os.cpu_count(), threads_per_worker=1, processes=True,
-                host='127.0.0.1', dashboard_address='127.0.0.1:0',
-                silence_logs=logging.CRITICAL) as cluster, distributed.Client(cluster) as client:
-            yield client
-        return
-    try:
-        client = distributed.Client(scheduler, timeout=10)
-    except (OSError, ValueError) as error:
-        raise FleetError(f'no scheduler answers at {scheduler}: {error}') from None
-    with client:
-        if not client.scheduler_info()['workers']:
-            raise FleetError(f'the scheduler at {scheduler} has no workers; valid: at least one '
-                             f'`dask worker {scheduler}`')
-        yield client
