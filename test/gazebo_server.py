@@ -47,6 +47,10 @@ class GazeboServer:
                 ['gz', 'sim', '-s', '-v', '2', *self._options, str(self._world)], stdout=log,
                 stderr=subprocess.STDOUT, start_new_session=True)
 
+    def send(self, number):
+        """Send a signal to the server."""
+        os.killpg(self._process.pid, number)
+
     def end(self, number=signal.SIGINT):
         """End the server, by interrupt or by SIGKILL."""
         if self._process.poll() is None:

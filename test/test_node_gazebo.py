@@ -219,6 +219,18 @@ def test_a_server_that_is_killed_and_comes_back(world, gazebo):
         assert process.exit_code is None and int(world.count('simulator', 'gazebo_lost')) >= 1
 
 
+def test_a_server_that_stands_still_for_seconds_is_not_lost_in_lock_step(world, gazebo):
+    """Or a busy machine would spawn the robot again, in the middle of an experiment."""
+    with bridge(world, 'lock_step:=true'):
+        gazebo.send(signal.SIGSTOP)
+        try:
+            world.spin(2.5)
+        finally:
+            gazebo.send(signal.SIGCONT)
+        world.spin(1.5)  # longer than the time between diagnostics
+        assert world.count('simulator', 'gazebo_lost') == 0
+
+
 def test_the_world_may_be_paused_and_reset_from_outside(world, gazebo):
     with bridge(world, 'rate:=200.0') as process:
         states = world.collect(JointState, 'joint_states')

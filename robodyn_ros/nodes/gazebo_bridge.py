@@ -21,7 +21,9 @@ from robodyn_ros.simulation.gazebo_world import GazeboWorld
 from robodyn_ros.simulation.watchdog import BRAKES_OPEN
 
 LOOKED_FOR = 0.5  # s of the wall clock between looks for Gazebo
-LOST = 1.0  # s of the wall clock without joint states, which Gazebo sends in pauses as well
+# s of the wall clock without joint states, which Gazebo sends in pauses as well; in lock-step it
+# may be slow, since nothing moves meanwhile
+LOST = {False: 1.0, True: 10.0}
 
 
 class GazeboBridge(RobotWorld):
@@ -206,8 +208,9 @@ class GazeboBridge(RobotWorld):
                 return
             with self.lock:
                 gazebo.check_connection()
-                if gazebo.silence > LOST:
-                    raise GazeboError(f'Gazebo has sent nothing for {LOST:g} s')
+                patience = LOST[self.value('lock_step')]
+                if gazebo.silence > patience:
+                    raise GazeboError(f'Gazebo has sent nothing for {patience:g} s')
         except GazeboError as error:
             self.on_simulation_error(error)
 
