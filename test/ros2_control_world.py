@@ -73,7 +73,7 @@ class ControllerManager:
 
     def __init__(self, world, urdf, controllers, prefix, rate=1000):
         self.world, self.folder = world, Path(tempfile.mkdtemp())
-        file = self.folder / 'parameters.yaml'
+        file = self.parameters = self.folder / 'parameters.yaml'
         types = {name: {'type': kind, 'params_file': [str(file)]}
                  for name, (kind, _) in controllers.items()}
         parameters = {'controller_manager': {'ros__parameters': {'update_rate': rate, **types}},

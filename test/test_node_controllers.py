@@ -64,6 +64,14 @@ def states_of(world, name='arm'):
     return world.collect(JointTrajectoryControllerState, f'/{name}/controller_state')
 
 
+def above(name, model):
+    """Parameters of joint_trajectory_controller in front of a controller."""
+    return {'joints': list(model.joint_names),
+            'command_joints': [f'{name}/{joint}' for joint in model.joint_names],
+            'command_interfaces': ['position', 'velocity', 'acceleration'],
+            'state_interfaces': ['position', 'velocity']}
+
+
 def arrived(q):
     return lambda m: np.abs(np.array(m.feedback.positions) - q).max() < 2e-3
 
@@ -130,12 +138,8 @@ def test_behind_joint_trajectory_controller(world, manager, model):
     from ros_world import trajectory
     from trajectory_msgs.msg import JointTrajectory
 
-    above = {'joints': list(model.joint_names),
-             'command_joints': [f'arm/{name}' for name in model.joint_names],
-             'command_interfaces': ['position', 'velocity', 'acceleration'],
-             'state_interfaces': ['position', 'velocity']}
     running = manager({'arm': (KIND, GAINS), 'motion': (
-        'joint_trajectory_controller/JointTrajectoryController', above)})
+        'joint_trajectory_controller/JointTrajectoryController', above('arm', model))})
     running.start('arm', 'motion')
     states = states_of(world)
     world.wait(lambda: states and not np.isnan(states[-1].reference.positions).any(),
@@ -145,6 +149,29 @@ def test_behind_joint_trajectory_controller(world, manager, model):
     world.wait(lambda: arrived(END)(states[-1]), 'the end of the motion')
     errors = np.array([message.error.positions for message in states])
     assert np.nanmax(np.abs(errors)) < 5e-3
+
+
+@pytest.mark.skipif(not has('joint_trajectory_controller'),
+                    reason='joint_trajectory_controller is not there')
+def test_the_page_starts_the_chain_with_the_spawner(world, manager, model, tmp_path):
+    """As docs/howto/dynamics_controller.md writes it, but for the file of parameters."""
+    import shlex
+
+    from ros2_tools import Ros2, need_ros2
+
+    need_ros2()
+    page = (ROOT / 'docs/howto/dynamics_controller.md').read_text()
+    line, = (line for line in page.splitlines() if line.startswith('ros2 run'))
+    running = manager({'my_arm': (KIND, GAINS), 'motion': (
+        'joint_trajectory_controller/JointTrajectoryController', above('my_arm', model))})
+    words = [str(running.parameters) if word == 'controllers.yaml' else word
+             for word in shlex.split(line)[1:]]
+    with Ros2(*words, cwd=tmp_path) as spawner:
+        code, log = spawner.wait(120.0), spawner.log()
+    assert code == 0, log + running.output()
+    states = states_of(world, 'my_arm')
+    world.wait(lambda: states and not np.isnan(states[-1].reference.positions).any(),
+               'the reference of the other controller')
 
 
 def test_what_cannot_be_configured(world, manager):
