@@ -176,7 +176,7 @@ def test_every_imported_package_is_declared():
              'mujoco': 'python3-mujoco-pip', 'rosbags': 'python3-rosbags-pip',
              'trimesh': 'python3-trimesh-pip'}
     # docs/tutorials/installation.md names these
-    without_a_rule = {'clarabel', 'plotly', 'pyarrow', 'viser'}
+    without_a_rule = {'clarabel', 'distributed', 'duckdb', 'fsspec', 'plotly', 'pyarrow', 'viser'}
     page = (ROOT / 'docs/tutorials/installation.md').read_text()
     assert all(name in page for name in without_a_rule)
     for_checkers = {'typing_extensions'}  # under TYPE_CHECKING; every type checker brings it
