@@ -9,6 +9,7 @@ from setuptools import find_packages, setup
 NAME = 'robodyn_ros'
 # beside the core; `import robodyn_ros` needs none of them
 EXTRAS = {
+    'equations': ['sympy'],
     'formats': ['h5py', 'pyarrow'],
     'identify': ['clarabel', 'jinja2', 'matplotlib', 'plotly', 'rich', 'rosbags', 'scipy'],
     'sim': ['mujoco'],
@@ -62,7 +63,8 @@ setup(
     python_requires='>=3.10',
     install_requires=['llvmlite>=0.39', 'lxml', 'numpy', 'PyYAML', 'urdfdom-py', 'xacro'],
     extras_require={**EXTRAS, 'all': sorted({
-        name for key in ('identify', 'sim', 'meshes', 'demo', 'notebook', 'view', 'fleet')
+        name for key in ('identify', 'sim', 'meshes', 'demo', 'notebook', 'view', 'fleet',
+                    'equations')
         for name in EXTRAS[key]})},
     data_files=[
         ('share/ament_index/resource_index/packages', [f'resource/{NAME}']),

@@ -23,6 +23,7 @@ EXTRAS = {
     'rich': 'demo',
     'rosbags': 'identify',
     'scipy': 'identify',
+    'sympy': 'equations',
     'trimesh': 'meshes',
     'viser': 'view',
 }

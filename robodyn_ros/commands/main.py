@@ -24,6 +24,7 @@ COMMANDS = {
     'identify': "estimate a robot's dynamic parameters from measured logs",
     'calibrate': 'excite, record, identify and validate through a running server',
     'fleet': 'identify many robots from many logs, and compare them',
+    'equations': 'derive the closed forms of the equations of motion of a small arm',
     'export': 'write the equations of motion as plain C',
     'reproduce': 'run a published experiment again, beside its published results',
     'view': 'show a robot, its inertials and its torques in the browser',
