@@ -214,15 +214,19 @@ def wrenches(plant, watcher, dynamics, thresholds, rng):
         plant.sim.push(plant.flange, np.zeros(6))
 
 
-def measured(name, model, log):
-    """Print the contacts in the last third of a measured free motion."""
+def measured(name, model, log, in_sample):
+    """Print the contacts in the second half of a measured free motion.
+
+    Model and thresholds come from the first half: from different parts, or both from all of it.
+    """
     first, rest = log.part(0, 0.5), log.part(0.5, 1)
-    fit, threshold_part = first.split(0.6)
+    fit, threshold_part = (first, first) if in_sample else first.split(0.6)
     result = rd.identify(model, fit)
     dynamics = rd.Dynamics(result.model)
-    before, whole = (rd.validate(result, part, consistent=True)
-                     for part in (threshold_part, rest))
+    whole = rd.validate(result, rest, consistent=True)
     if log.qd is None:  # without measured velocities, those of the validation's filter
+        before = result.training_ if in_sample else rd.validate(result, threshold_part,
+                                                                consistent=True)
         thresholds = thresholds_of(dynamics, zip(before.t, before.q, before.qd, before.measured,
                                                  strict=True))
         motions = list(zip(whole.t, whole.q, whole.qd, whole.measured, strict=True))
@@ -241,8 +245,10 @@ def measured(name, model, log):
                                                              strict=True))
                   for state in ('accidental', 'intended')}
         worst = max(one.magnitude / one.threshold for one in contacts[len(contacts) // 50:])
-        print(f'{name}, second half, {np.ptp(t):.1f} s: {counts["accidental"]} accidental, '
-              f'{counts["intended"]} intended; largest residual {worst:.2f} of its threshold')
+        source = 'all' if in_sample else 'separate parts'
+        print(f'{name}, second half, {np.ptp(t):.1f} s, by {source} of the first: '
+              f'{counts["accidental"]} accidental, {counts["intended"]} intended; '
+              f'largest residual {worst:.2f} of its threshold')
 
 
 def main():
@@ -260,7 +266,8 @@ def main():
     from measured_logs import tx40, ur10
 
     for name, robot in (('UR10, measured', ur10), ('TX40, measured', tx40)):
-        measured(name, *robot())
+        for in_sample in (False, True):
+            measured(name, *robot(), in_sample)
 
 
 if __name__ == '__main__':
