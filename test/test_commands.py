@@ -243,6 +243,18 @@ def test_an_interrupted_identification_leaves_no_file(tmp_path, capsys, monkeypa
     assert not out.exists() or not list(out.iterdir())
 
 
+def test_identify_takes_a_corridor_and_prints_the_reduced_estimate(tmp_path, capsys):
+    path, log, out = tmp_path / 'planar.urdf', tmp_path / 'log.npz', tmp_path / 'out'
+    path.write_text(planar_2r())
+    write_log(rd.load_model(path), log)
+    code = main(['identify', str(log), '--urdf', str(path), '-o', str(out), '--friction',
+                 'coulomb', '--corridor', '2', '0.1', '20', '40', '--reduce'])
+    printed = capsys.readouterr().out
+    assert code in (0, 1) and 'filter of order 2 at 6.03 Hz' in printed
+    full, reduced = printed.split('Significant parameters alone:')
+    assert '  Ia:j2' in full and '  Ia:j2' in reduced and '\n~ ' not in reduced
+
+
 def test_an_interrupted_search_keeps_its_best_motion(tmp_path, capsys, monkeypatch):
     """Ctrl-C ends the search long before its budget."""
     from robodyn_ros.excitation import optimise

@@ -37,6 +37,7 @@ from robodyn_ros.identification import (
     cross_validate,
     identify_drive_gains,
     read_log,
+    reduce,
 )
 from robodyn_ros.model import Model, load_model
 from robodyn_ros.model.kinds import FRICTION_NAMES, KIND_NAMES, METHODS
@@ -66,6 +67,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_choice(parser, '--method', 'METHOD', 'kind of the least squares', METHODS, 'weighted')
     add('--cutoff', type=float, metavar='HZ',
         help='cut-off frequency of the filter of positions (default: from the motion)')
+    add('--order', type=int, metavar='COUNT', help='order of this filter (default: 4)')
+    add('--corridor', nargs=4, type=float, metavar=('PASS', 'LOSS', 'STOP', 'DAMPING'),
+        help='instead of --cutoff and --order: frequency (Hz) that passes, with the largest loss '
+        '(dB) there, and frequency that does not, with the least damping there')
+    add('--reduce', action='store_true',
+        help='also print the estimate of the significant parameters alone')
     add('--decimation', type=float, metavar='HZ',
         help='cut-off frequency of the parallel filter; 0 switches it off')
     add('--slow', type=float, nargs='+', metavar='SPEED',
@@ -111,7 +118,8 @@ def run(options: argparse.Namespace) -> int:
         return _gains(options, model)
     settings = Settings(
         kind=options.kind, friction=options.friction, method=options.method,
-        filter=FilterSettings(cutoff=options.cutoff), decimation=options.decimation,
+        filter=FilterSettings(options.cutoff, options.order, None if options.corridor is None
+                              else tuple(options.corridor)), decimation=options.decimation,
         slow=_slow(options, model), guard=options.guard, joints=options.joints,
         torques_of=options.torques_of, friction_width=options.friction_width,
         payload=options.payload, payload_mass=options.payload_mass)
@@ -128,6 +136,9 @@ def run(options: argparse.Namespace) -> int:
             progress=lambda phase: bar.update(task, description=phase,
                                               completed=PHASES.index(phase)))
     _print(outcome, validation, options.output)
+    if options.reduce:
+        print('\nSignificant parameters alone:')
+        print(reduce(outcome.result).to_text())
     return int(outcome.validation.verdict == 'bad')
 
 
