@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.optimize
 import scipy.stats
 
 from robodyn_ros.numerics import safe_divide
@@ -49,9 +50,10 @@ class Findings:
 def find(results: Any, *, false_alarms: float = FALSE_ALARMS) -> Findings:
     """Find changes, differences and outliers in the results of a fleet.
 
-    A change is a step of the mean between two logs. The scatter of a parameter from log to log is
-    that of the successive differences of all robots of the type, which a step hardly affects and
-    which is never below the standard deviations of the identifications. The probability of the
+    A change is a step of the mean between two logs. The variance of an estimate is that of its
+    identification and that from log to log; the latter follows from the successive differences of
+    all robots of the type, which a step hardly affects. Only estimates with a verdict that is not
+    bad, and for the usual combination of standard parameters, are compared. The probability of the
     largest step by chance is corrected for the number of places where it may be, and then, as that
     of differences, by Benjamini and Hochberg (1995, doi 10.1111/j.2517-6161.1995.tb02031.x) for
     the number of robots and parameters.
@@ -66,9 +68,10 @@ def find(results: Any, *, false_alarms: float = FALSE_ALARMS) -> Findings:
     """
     pandas = package('pandas')
     good = results[results.status == 'ok']
-    changes = _controlled(pandas.DataFrame(_changes(good), columns=[
+    comparable = _comparable(good)
+    changes = _controlled(pandas.DataFrame(_changes(comparable), columns=[
         'robot', 'joint', 'parameter', 'date', 'before', 'after', 'change', 'p']), false_alarms)
-    differences = _controlled(pandas.DataFrame(_differences(good), columns=[
+    differences = _controlled(pandas.DataFrame(_differences(comparable), columns=[
         'type', 'joint', 'parameter', 'robots', 'lowest', 'lowest_value', 'highest',
         'highest_value', 'p']), false_alarms)
     outliers = pandas.DataFrame(_outliers(good), columns=[
@@ -76,6 +79,15 @@ def find(results: Any, *, false_alarms: float = FALSE_ALARMS) -> Findings:
     bad = results.loc[results.status != 'ok', ['robot', 'date', 'log', 'reason']]
     ranking = _ranking(results, changes, outliers, bad)
     return Findings(changes, differences, outliers, bad.reset_index(drop=True), ranking)
+
+
+def _comparable(good: Any) -> Any:
+    """Leave out bad results, and estimates for another combination of parameters than usual."""
+    good = good[good.verdict != 'bad']
+    usual = good.groupby(['type', 'parameter']).expression.agg(
+        lambda values: values.mode().iloc[0]).rename('usual')
+    joined = good.join(usual, on=['type', 'parameter'])
+    return joined[joined.expression == joined.usual].drop(columns='usual')
 
 
 def _controlled(frame: Any, false_alarms: float) -> Any:
@@ -92,11 +104,10 @@ def _changes(good: Any) -> list[tuple[Any, ...]]:
         series = {robot: one for robot, one in group.groupby('robot') if len(one) >= FEWEST}
         if not series:
             continue
-        jumps = np.concatenate([_jumps(one) for one in series.values()])
-        scatter = max(1.0, NORMAL * float(np.median(np.abs(jumps))))
+        between = _from_log_to_log(list(series.values()))
         for robot, one in series.items():
             place, z = _largest_step(one.estimate.to_numpy(),
-                                     scatter * _deviations(one.standard_deviation))
+                                     np.hypot(_deviations(one.standard_deviation), between))
             places = len(one) - 2 * EDGE + 1
             p = min(1.0, places * 2 * float(scipy.stats.norm.sf(abs(z))))
             before = float(one.estimate.iloc[:place].mean())
@@ -113,10 +124,23 @@ def _deviations(values: Any) -> Array:
     return np.maximum(found, positive.min() if len(positive) else 1.0)
 
 
-def _jumps(one: Any) -> Array:
-    """Return the differences of successive logs over their standard deviations."""
-    s = _deviations(one.standard_deviation)
-    return np.asarray(np.diff(one.estimate.to_numpy()) / np.hypot(s[1:], s[:-1]))
+def _from_log_to_log(series: list[Any]) -> float:
+    """Return the standard deviation of a parameter from log to log, beyond the identification's.
+
+    With it, half of the differences of successive logs lie within the quartiles of the normal
+    distribution.
+    """
+    jumps = np.concatenate([np.diff(one.estimate.to_numpy()) for one in series])
+    own = np.concatenate([np.hypot(s[1:], s[:-1]) for one in series
+                          for s in [_deviations(one.standard_deviation)]])
+
+    def excess(between: float) -> float:
+        return float(np.median(np.abs(jumps) / np.hypot(own, np.sqrt(2) * between))) - 1 / NORMAL
+
+    most = float(np.abs(jumps).max())
+    if excess(0.0) <= 0 or most == 0:
+        return 0.0
+    return float(scipy.optimize.brentq(excess, 0.0, NORMAL * most))
 
 
 def _largest_step(x: Array, s: Array) -> tuple[int, float]:

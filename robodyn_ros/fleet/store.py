@@ -16,7 +16,8 @@ COLUMNS = {
     'reason': 'string', 'verdict': 'string', 'total_error': 'double', 'condition': 'double',
     'parameter': 'string', 'joint': 'string', 'estimate': 'double',
     'standard_deviation': 'double', 'interval_lower': 'double', 'interval_upper': 'double',
-    'nominal': 'double', 'significant': 'bool', 'joint_error': 'double',
+    'nominal': 'double', 'significant': 'bool', 'expression': 'string',
+    'joint_error': 'double',
     'key': 'string', 'log_sha256': 'string', 'urdf_sha256': 'string', 'version': 'string'}
 
 

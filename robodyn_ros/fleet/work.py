@@ -162,5 +162,5 @@ def _identified(task: Task, files: dict[str, Path], log: Path, hashes: dict[str,
             'standard_deviation': row['standard_deviation'],
             'interval_lower': row['interval_lower'], 'interval_upper': row['interval_upper'],
             'nominal': row['nominal'], 'significant': row['significant'],
-            'joint_error': errors.get(joint)})
+            'expression': row['expression'], 'joint_error': errors.get(joint)})
     return rows
