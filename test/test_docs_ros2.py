@@ -8,6 +8,7 @@ import re
 import shlex
 import subprocess
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from ros2_tools import Ros2, need_ros2, stop_daemon  # noqa: E402
 from test_docs import ROOT, blocks, work  # noqa: E402, F401
 
 import robodyn_ros as rd  # noqa: E402
+from robodyn_ros.nodes.processes import NodeProcess  # noqa: E402
 
 pytestmark = pytest.mark.nodes
 
@@ -95,7 +97,7 @@ def test_a_block_of_a_page_runs(lines, place, world):
                 started(running[-1], line)
                 continue
             if not running:
-                with Ros2(*words[1:], cwd=place) as process:
+                with simulator(line, world), Ros2(*words[1:], cwd=place) as process:
                     process.wait()
                     if f'invalid choice: {words[1]!r}' in process.log():
                         pytest.skip(f'the command ros2 {words[1]} is not installed')
@@ -119,6 +121,19 @@ def test_a_block_of_a_page_runs(lines, place, world):
         assert end == 0, process.log()[-3000:]
         log = AT_THE_END.sub('', process.log())
         assert not re.search('Traceback|\\[ERROR\\]', log), log[-3000:]
+
+
+@contextmanager
+def simulator(line, world):
+    """Run the simulated robot for a line that publishes to it."""
+    if ' /simulator/' not in line:
+        yield
+        return
+    with NodeProcess('simulator'):
+        world.describe(UR10.read_text())
+        world.wait(lambda: 'running at' in world.diagnostics['simulator'].get('message', ''),
+                   'a simulated robot')
+        yield
 
 
 def package_that_is_missing(process, line):
