@@ -106,3 +106,21 @@ def complete_torque(dynamics: RobotDynamics, q: Array, qd: Array, torque: Array,
     if meaning.friction == 'removed':
         torque = torque + dynamics.friction(qd, q, near=near)
     return torque
+
+
+def applied_torque(dynamics: RobotDynamics, q: Array, qd: Array, command: Array) -> Array:
+    """Return the torque of the motors for a command, with what the robot adds to it itself.
+
+    Parameters
+    ----------
+    dynamics : RobotDynamics
+        The dynamics from which the robot computes what it adds.
+    q, qd, command : ndarray, shape (n,)
+        State and commanded torques, N m or N.
+    """
+    added = dynamics.model.effort.commands_add
+    if 'gravity' in added:
+        command = command + dynamics.gravity(q)
+    if 'friction' in added:
+        command = command + dynamics.friction(qd, q)
+    return command

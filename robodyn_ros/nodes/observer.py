@@ -13,7 +13,12 @@ from sensor_msgs.msg import JointState
 from std_srvs.srv import Trigger
 
 from robodyn_interfaces.msg import Contact as ContactMessage
-from robodyn_ros.dynamics.efforts import complete_torque, effort_factors, sensed_model
+from robodyn_ros.dynamics.efforts import (
+    applied_torque,
+    complete_torque,
+    effort_factors,
+    sensed_model,
+)
 from robodyn_ros.errors import RobodynError
 from robodyn_ros.nodes.base import DynamicsNode
 from robodyn_ros.nodes.fast_path import DEPTH
@@ -115,6 +120,7 @@ class Observer(DynamicsNode):
         self.keep(self.create_service, self.destroy_service, Trigger, '~/zero', self._on_zero)
         topics: list[tuple[Any, ...]] = [(JointState, 'joint_states', self._on_state, SENSOR_DATA)]
         commands = self.get_parameter('torque_topic').value
+        self._commanded = bool(commands)  # the parameter is read-only
         if commands:
             topics.insert(0, (JointState, commands, self._on_command, SENSOR_DATA))
         self.listen(*topics)
@@ -243,17 +249,12 @@ class Observer(DynamicsNode):
 
     def _torque_of(self, now: Observation, q: Any, qd: Any, effort: Any) -> Any:
         """Return complete torques on the link's side; None if there are none."""
-        dynamics, meaning = now.running.dynamics, now.running.model.effort
-        if self.get_parameter('torque_topic').value:
+        dynamics = now.running.dynamics
+        if self._commanded:
             if self._command is None:
                 self.warn('no_effort', 'there are no commanded torques yet')
                 return None
-            torque = self._command
-            if 'gravity' in meaning.commands_add:
-                torque = torque + dynamics.gravity(q)
-            if 'friction' in meaning.commands_add:
-                torque = torque + dynamics.friction(qd, q)
-            return torque
+            return applied_torque(dynamics, q, qd, self._command)
         if effort is None:
             self.warn('no_effort', 'joint_states have no efforts, which an observer needs; or '
                                    'give torque_topic')

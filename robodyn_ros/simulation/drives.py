@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from robodyn_ros.dynamics import RobotDynamics
-from robodyn_ros.dynamics.efforts import effort_factors
+from robodyn_ros.dynamics.efforts import applied_torque, effort_factors
 from robodyn_ros.errors import ValueRangeError
 from robodyn_ros.model import Model
 from robodyn_ros.spatial import Array
@@ -43,12 +43,7 @@ class Drives:
 
     def applied(self, command: Array, q: Array, qd: Array) -> Array:
         """Return the torque of the motors for a command, shape (n,), N m or N."""
-        torque = command
-        if 'gravity' in self._meaning.commands_add:
-            torque = torque + self._dynamics.gravity(q)
-        if 'friction' in self._meaning.commands_add:
-            torque = torque + self._dynamics.friction(qd, q)
-        return torque
+        return applied_torque(self._dynamics, q, qd, command)
 
     def reported(self, torque: Array, q: Array, qd: Array) -> Array:
         """Return the effort that the robot reports for a torque of its motors, shape (n,)."""
