@@ -112,16 +112,14 @@ class MomentumObserver:
             self.residual = np.zeros_like(p)
             self._sum, self._start = np.zeros_like(p), p
             return self.residual
+        s = p - self._start - self._sum - step * u
         if self.order == 1:  # r at the end of the step, implicit in r
             k = self._speed
-            s = p - self._start - self._sum - step * u
             self.residual = k * s / (1 + k * step)
-            self._sum = self._sum + step * (u + self.residual)
-            return self.residual
-        k1, k2 = self._speed / 2, 2 * self._speed  # critically damped
-        s = p - self._start - self._sum - step * u
-        self.residual = (self.residual + step * k2 * k1 * s) / (
-            1 + step * k2 * (1 + step * k1))
+        else:
+            k1, k2 = self._speed / 2, 2 * self._speed  # critically damped
+            self.residual = (self.residual + step * k2 * k1 * s) / (
+                1 + step * k2 * (1 + step * k1))
         self._sum = self._sum + step * (u + self.residual)
         return self.residual
 
