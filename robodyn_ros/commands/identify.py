@@ -23,6 +23,7 @@ from robodyn_ros.commands.output import add_force, progress_bar, refuse_existing
 from robodyn_ros.dynamics import RobotDynamics, dynamics_of
 from robodyn_ros.errors import UnknownNameError, ValueRangeError
 from robodyn_ros.experiment.results import (
+    FIT_FRACTION,
     PHASES,
     Outcome,
     identify_and_write,
@@ -58,9 +59,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_force(parser)
     add('--validate', nargs='+', type=Path, default=[], metavar='LOG',
         help='logs of other motions, used for the validation only')
-    add('--fit-fraction', type=float, default=0.7, metavar='FRACTION',
+    add('--fit-fraction', type=float, default=FIT_FRACTION, metavar='FRACTION',
         help='without --validate: the first part of each log that is used for the fit; the rest '
-        'is kept for the validation (default: 0.7)')
+        f'is kept for the validation (default: {FIT_FRACTION:g})')
     add('--format', type=Path, metavar='FILE', help='YAML file that describes the logs')
     add_kind(parser, KIND_NAMES)
     add_choice(parser, '--friction', 'MODEL', 'friction model', FRICTION_NAMES, 'auto')

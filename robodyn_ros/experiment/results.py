@@ -35,6 +35,7 @@ from robodyn_ros.report.record import Record
 
 PARAMETERS, URDF, MOTORS, REPORT = ('parameters.yaml', 'identified.urdf', 'motors.yaml',
                                     'report.html')
+FIT_FRACTION = 0.7  # first part of a log that is used for the fit if the rest validates it
 PHASES = ('reading and filtering', 'filters', 'friction', 'base parameters',
           'observation matrices', 'estimate', 'statistics', 'physical consistency',
           'validation on other data', 'writing')

@@ -11,6 +11,7 @@ from typing import Any
 
 from robodyn_ros.description.section import Section
 from robodyn_ros.errors import LogError
+from robodyn_ros.experiment.results import FIT_FRACTION
 from robodyn_ros.identification import FilterSettings, Settings
 from robodyn_ros.identification.reading import TABLES
 from robodyn_ros.identification.reading_bags import BAG_SUFFIXES
@@ -20,7 +21,6 @@ ROBOT_KEYS = ('name', 'type', 'urdf', 'motors', 'loops', 'format', 'logs')
 FILES = ('urdf', 'motors', 'loops', 'format')
 NUMBERS = ('friction_width', 'decimation', 'slow', 'guard')  # settings that are numbers
 NAMES = ('kind', 'friction', 'method')  # settings that are names
-FIT_FRACTION = 0.7  # as in `robodyn identify`
 SUFFIXES = (*BAG_SUFFIXES, *TABLES)
 DESCRIPTIONS = ('*.urdf', '*.xacro')
 _DATE = re.compile(r'(\d{4})-(\d{2})-(\d{2})(?:[T_ ](\d{2})[:-]?(\d{2}))?')
