@@ -1,17 +1,24 @@
-"""Opens untrusted files safely: only regular files, and only up to a given size.
+"""Reads untrusted files safely, and writes files completely or not at all.
 
-A FIFO would block the reader forever, reading a device may have side effects or never end, and a
-huge file would exhaust the memory. All three are rejected before anything is read.
+Only regular files up to a given size are read: a FIFO would block the reader forever, reading a
+device may have side effects or never end, and a huge file would exhaust the memory. All three are
+rejected before anything is read.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 import stat
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from robodyn_ros.errors import DescriptionError, PlacedError, shown
+from robodyn_ros.errors import DescriptionError, OutputError, PlacedError, shown
+
+HASHED_AT_ONCE = 1 << 20  # bytes
 
 
 def check_regular(path: str | Path, limit: int, *, error: PlacedError = DescriptionError) -> Path:
@@ -101,6 +108,69 @@ def read_text(path: str | Path, limit: int, *, error: PlacedError = DescriptionE
     except UnicodeDecodeError as reason:
         raise error.at(str(path), f'cannot be read: not UTF-8 at byte {reason.start}',
                        valid='UTF-8 text') from None
+
+
+def sha256_of(path: Path) -> str:
+    """Return the SHA-256 of the content of a file, which may be larger than the memory."""
+    digest = hashlib.sha256()
+    with open(path, 'rb') as file:
+        while piece := file.read(HASHED_AT_ONCE):
+            digest.update(piece)
+    return digest.hexdigest()
+
+
+@contextmanager
+def whole_file(path: Path, *, suffix: str | None = None, remark: str = '') -> Iterator[Path]:
+    """Provide a temporary file, which replaces a file if the block ends without an error.
+
+    Parameters
+    ----------
+    path : Path
+        The file to write.
+    suffix : str, optional
+        Suffix of the temporary file; default: that of the file.
+    remark : str
+        Text that is added to the message if the file cannot be written.
+
+    Raises
+    ------
+    OutputError
+        The file cannot be written.
+    """
+    temporary = None
+    try:
+        number, name = tempfile.mkstemp(
+            prefix='.', suffix=path.suffix if suffix is None else suffix, dir=path.parent)
+        os.close(number)
+        temporary = Path(name)
+        yield temporary
+        temporary.chmod(0o666 & ~_umask())
+        temporary.replace(path)
+    except OSError as error:
+        raise OutputError(f'it cannot be written: {_why(error)}' + (f'; {remark}' if remark else
+                                                                    ''), path=path) from None
+    finally:
+        if temporary is not None:
+            with suppress(OSError):
+                temporary.unlink(missing_ok=True)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text file, completely or not at all.
+
+    Raises
+    ------
+    OutputError
+        The file cannot be written.
+    """
+    with whole_file(path) as temporary:
+        temporary.write_text(text, encoding='utf-8')
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
 
 
 def _check(status: os.stat_result, path: Path, limit: int, error: PlacedError) -> None:

@@ -16,8 +16,8 @@ from robots import PANDA_URDF, planar_2r
 import robodyn_ros as rd
 from robodyn_ros._version import __version__
 from robodyn_ros.commands.main import COMMANDS, main
-from robodyn_ros.commands.output import whole_file
 from robodyn_ros.commands.run import NODE_NAMES
+from robodyn_ros.files import whole_file
 
 
 def robodyn(*arguments, timeout=300):

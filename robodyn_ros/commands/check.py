@@ -8,9 +8,10 @@ from pathlib import Path
 
 from robodyn_ros.check import check_model, check_robot, compare_formulations, mesh_folders
 from robodyn_ros.commands.options import add_robot, robot_of, xacro_arguments
-from robodyn_ros.commands.output import add_force, refuse_existing, write_text
+from robodyn_ros.commands.output import add_force, refuse_existing
 from robodyn_ros.description.repair import add_missing_inertials
 from robodyn_ros.description.urdf import read_text
+from robodyn_ros.files import write_text
 from robodyn_ros.model import load_model
 
 

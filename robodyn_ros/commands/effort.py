@@ -1,4 +1,4 @@
-"""`robodyn effort`: tells from logs whether efforts are torques, and what they contain."""
+"""`robodyn effort`: finds out from logs what the efforts of a robot mean."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print what the efforts seem to be; return 1 if that contradicts the motor file."""
+    """Print what the efforts probably mean; return 1 if this contradicts the description."""
     if options.presets:
         for name, preset in PRESETS.items():
             print(f'{name}\n  {preset.meaning}\n  source: {preset.source}')

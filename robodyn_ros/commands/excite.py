@@ -15,13 +15,7 @@ from robodyn_ros.commands.options import (
     numbers_of,
     robot_of,
 )
-from robodyn_ros.commands.output import (
-    add_force,
-    progress_bar,
-    refuse_existing,
-    whole_file,
-    write_text,
-)
+from robodyn_ros.commands.output import add_force, progress_bar, refuse_existing
 from robodyn_ros.errors import ValueRangeError
 from robodyn_ros.excitation import (
     Excitation,
@@ -32,6 +26,7 @@ from robodyn_ros.excitation import (
     validation_plan,
 )
 from robodyn_ros.excitation.criteria import CRITERIA, SCALINGS
+from robodyn_ros.files import whole_file, write_text
 from robodyn_ros.model import Model
 from robodyn_ros.model.kinds import KINDS
 

@@ -6,12 +6,13 @@ import argparse
 from pathlib import Path
 
 from robodyn_ros.commands.options import add_loops, add_robot, robot_of
-from robodyn_ros.commands.output import add_force, refuse_existing, write_text
+from robodyn_ros.commands.output import add_force, refuse_existing
 from robodyn_ros.description.yaml import read_yaml
 from robodyn_ros.dynamics.efforts import commanded_model
 from robodyn_ros.errors import RobodynError
 from robodyn_ros.export import export_c, values_text
 from robodyn_ros.export.functions import DEFAULT_TERMS, LINK_TERMS, TERMS
+from robodyn_ros.files import write_text
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

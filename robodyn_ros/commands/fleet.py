@@ -6,7 +6,8 @@ import argparse
 from collections.abc import Callable
 from pathlib import Path
 
-from robodyn_ros.commands.output import add_force, progress_bar, refuse_existing, whole_file
+from robodyn_ros.commands.output import add_force, progress_bar, refuse_existing
+from robodyn_ros.files import whole_file
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -21,38 +22,52 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         child.set_defaults(action=function)
         return child
 
-    one = action('identify', 'identify every robot of a catalogue from each of its logs',
-                 _identify)
-    one.add_argument('catalogue', type=Path, metavar='CATALOGUE',
-                     help='YAML file with the robots, or a folder ROBOT/DATE/LOG')
-    one.add_argument('-o', '--output', type=Path, required=True, metavar='FOLDER',
-                     help='folder of the results; what is there already is not computed again')
-    one.add_argument('--scheduler', metavar='ADDRESS',
-                     help='address of a Dask scheduler (default: workers on this machine)')
-    one.add_argument('--workers', type=int, metavar='NUMBER',
-                     help='worker processes on this machine (default: one for each core)')
-    two = action('report', 'write a page: what changed, what differs, what to look at first',
-                 _report)
-    two.add_argument('results', type=Path, metavar='FOLDER', help='folder of the results')
-    two.add_argument('-o', '--output', type=Path, default=Path('fleet.html'), metavar='FILE',
-                     help='the page (default: fleet.html)')
-    two.add_argument('--false-alarms', type=float, default=0.01, metavar='FRACTION',
-                     help='expected fraction of false ones among the findings (default: 0.01)')
-    add_force(two)
-    three = action('query', 'answer a question in SQL about the table `results`', _query)
-    three.add_argument('results', type=Path, metavar='FOLDER', help='folder of the results')
-    three.add_argument('sql', metavar='SQL', help='for example "select robot, count(*) from '
-                       'results group by robot"')
-    four = action('simulate', 'write the logs of a simulated fleet, with joints that wear',
-                  _simulate)
-    four.add_argument('folder', type=Path, metavar='FOLDER', help='a new folder')
-    four.add_argument('--urdf', type=Path, required=True, metavar='FILE', help='the robot')
+    _add_identify(action('identify', 'identify every robot of a catalogue from each of its logs',
+                         _identify))
+    _add_report(action('report', 'write a page on what changed, what differs and which robots '
+                       'need attention', _report))
+    _add_query(action('query', 'answer a question in SQL about the table `results`', _query))
+    _add_simulate(action('simulate', 'write the logs of a simulated fleet with worn joints',
+                         _simulate))
+
+
+def _add_identify(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add('catalogue', type=Path, metavar='CATALOGUE',
+        help='YAML file with the robots, or a folder ROBOT/DATE/LOG')
+    add('-o', '--output', type=Path, required=True, metavar='FOLDER',
+        help='folder of the results; results that are there already are not computed again')
+    add('--scheduler', metavar='ADDRESS',
+        help='address of a Dask scheduler (default: workers on this machine)')
+    add('--workers', type=int, metavar='NUMBER',
+        help='worker processes on this machine (default: one for each core)')
+
+
+def _add_report(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add('results', type=Path, metavar='FOLDER', help='folder of the results')
+    add('-o', '--output', type=Path, default=Path('fleet.html'), metavar='FILE',
+        help='the page (default: fleet.html)')
+    add('--false-alarms', type=float, default=0.01, metavar='FRACTION',
+        help='expected fraction of false findings among all findings (default: 0.01)')
+    add_force(parser)
+
+
+def _add_query(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument('results', type=Path, metavar='FOLDER', help='folder of the results')
+    parser.add_argument('sql', metavar='SQL', help='for example "select robot, count(*) from '
+                        'results group by robot"')
+
+
+def _add_simulate(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument('folder', type=Path, metavar='FOLDER', help='a new folder')
+    parser.add_argument('--urdf', type=Path, required=True, metavar='FILE', help='the robot')
     for name, default, meaning in (('robots', 10, 'number of robots'),
                                    ('logs', 12, 'logs of each robot, one a week'),
                                    ('worn', 1, 'robots with a worn joint'),
                                    ('seed', 0, 'seed of the random numbers')):
-        four.add_argument(f'--{name}', type=int, default=default, metavar='NUMBER',
-                          help=f'{meaning} (default: {default})')
+        parser.add_argument(f'--{name}', type=int, default=default, metavar='NUMBER',
+                            help=f'{meaning} (default: {default})')
 
 
 def run(options: argparse.Namespace) -> int:

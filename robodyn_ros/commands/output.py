@@ -1,12 +1,8 @@
-"""Writes the output of commands: complete files only, without overwriting by accident."""
+"""What commands that write files share: no accidental overwriting, and a progress bar."""
 
 from __future__ import annotations
 
 import argparse
-import os
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +11,7 @@ from robodyn_ros.packages import package
 
 
 def add_force(parser: argparse.ArgumentParser) -> None:
-    """Add the option that allows to overwrite files."""
+    """Add the option that allows overwriting files."""
     parser.add_argument('--force', action='store_true', help='overwrite files that exist')
 
 
@@ -34,43 +30,6 @@ def refuse_existing(options: argparse.Namespace, *paths: Path | None) -> None:
             raise OutputError('it exists already', path=path, valid='another name, or --force')
 
 
-@contextmanager
-def whole_file(path: Path) -> Iterator[Path]:
-    """Provide a temporary file, which replaces a file if the block ends without an error.
-
-    Raises
-    ------
-    OutputError
-        The file cannot be written.
-    """
-    temporary = None
-    try:
-        number, name = tempfile.mkstemp(prefix='.', suffix=path.suffix, dir=path.parent)
-        os.close(number)
-        temporary = Path(name)
-        yield temporary
-        temporary.chmod(0o666 & ~_umask())
-        temporary.replace(path)
-    except OSError as error:
-        raise OutputError(f'it cannot be written: {error.strerror or error}', path=path) from None
-    finally:
-        if temporary is not None:
-            with suppress(OSError):
-                temporary.unlink(missing_ok=True)
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a text file, whole or not at all.
-
-    Raises
-    ------
-    OutputError
-        The file cannot be written.
-    """
-    with whole_file(path) as temporary:
-        temporary.write_text(text, encoding='utf-8')
-
-
 def progress_bar() -> Any:
     """Return a progress bar on the standard error, which is hidden if that is not a terminal."""
     console = package('rich.console').Console(stderr=True)
@@ -78,9 +37,3 @@ def progress_bar() -> Any:
     return bar.Progress(bar.TextColumn('{task.description}'), bar.BarColumn(),
                         bar.TimeElapsedColumn(), console=console, transient=True,
                         disable=not console.is_terminal)
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

@@ -1,4 +1,4 @@
-"""`robodyn reproduce`: runs a published experiment again, from the plan to the validation."""
+"""`robodyn reproduce`: repeats a published experiment, from the plan to the validation."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help='lwr4: the identification of a KUKA LWR 4+ in Kolyubin 2017, '
                         'section 5.8')
     parser.add_argument('--budget', type=float, default=30.0, metavar='SECONDS',
-                        help='how long the search for each motion takes (default: 30)')
+                        help='duration of the search for each optimised motion (default: 30)')
     parser.add_argument('--seed', type=int, default=0, metavar='NUMBER',
                         help='seed of motions and noise (default: 0)')
-    add_choice(parser, '--motions', 'WORDS', 'which motions are run', ('all', 'trapezoid'), 'all')
+    add_choice(parser, '--motions', 'MOTIONS', 'motions to run', ('all', 'trapezoid'), 'all')
 
 
 def run(options: argparse.Namespace) -> int:

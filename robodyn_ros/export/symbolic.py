@@ -23,7 +23,7 @@ from robodyn_ros.export.symbolic_values import Values, rotation_about, sympy
 from robodyn_ros.model import A_MODEL, Model
 from robodyn_ros.packages import package
 
-MOST_JOINTS = 4  # the closed forms of larger arms fill pages; nobody reads them
+MOST_JOINTS = 4  # the closed forms of larger arms are too long to be read
 TERMS = ('M', 'C', 'c', 'g')
 
 
@@ -58,8 +58,9 @@ class Equations:
     def lumped(self, name: str = 'p') -> Equations:
         """Return the same equations in lumped parameters, ``p1``, ``p2`` and so on.
 
-        Each function of the positions has one coefficient, which a symbol replaces where it is not
-        a single symbol already; these are the parameters that torques determine (Kolyubin 2.2.3).
+        The coefficient of each function of positions and velocities becomes one symbol;
+        coefficients that differ only by a number share a symbol. These are the parameters that
+        torques determine (Kolyubin 2.2.3).
         """
         found: dict[Any, Any] = {}
 
@@ -89,8 +90,8 @@ class Equations:
 def equations(model: Model, *, names: Mapping[str, str] | None = None) -> Equations:
     """Derive the closed forms of the equations of motion of a small arm.
 
-    Friction is left out. Numbers of the description that are zero stay zero, so that the closed
-    forms are those of this robot; angles between joints are taken as they are.
+    Friction is left out. Numbers of the description that are zero get no symbol, and the angles
+    between joints stay numbers, so the closed forms are valid for this robot only.
 
     Parameters
     ----------
@@ -111,8 +112,8 @@ def equations(model: Model, *, names: Mapping[str, str] | None = None) -> Equati
     check_type('model', model, Model, A_MODEL)
     model.require_fixed_base('symbolic equations')
     if not 1 <= model.n <= MOST_JOINTS:
-        raise ValueRangeError('number of joints', model.n, f'1 to {MOST_JOINTS} for equations '
-                              'that one can read; lock the others, or use `robodyn export`')
+        raise ValueRangeError('number of joints', model.n, f'1 to {MOST_JOINTS} for readable '
+                              'equations; lock the others, or use `robodyn export`')
     if model.description.gear_matrix is not None:
         raise ValueRangeError('gear_matrix', 'given', 'a robot without coupled gears')
     derivation = _Derivation(model)
@@ -139,30 +140,36 @@ class _Derivation:
         description, n = self.description, self.model.n
         links = {link.name: link for link in description.links}
         # rotation, origin and angular Jacobian of each link in the root frame
-        places = {description.root: (s.eye(3), s.zeros(3, 1), s.zeros(3, n))}
+        frames = {description.root: (s.eye(3), s.zeros(3, 1), s.zeros(3, n))}
         numbers = {description.root: 0}
         for joint, _ in joints_parent_first(description.root, description.joints):
             numbers[joint.child] = len(numbers)
-            places[joint.child] = self._moved(joint, *places[joint.parent],
+            frames[joint.child] = self._moved(joint, *frames[joint.parent],
                                               self.values.origin(joint, numbers[joint.parent]))
             inertial = links[joint.child].inertial
             if inertial is not None:
-                self._add_body(places[joint.child],
+                self._add_body(frames[joint.child],
                                *self.values.body(inertial, numbers[joint.child]))
         for joint, _ in joints_parent_first(description.root, description.joints):
             if joint.name in description.motors and joint.type != 'fixed':
-                self._add_rotor(joint, places, numbers)
+                self._add_rotor(joint, frames, numbers)
         mass = self.mass.applyfunc(simplified)
         gravity = s.Matrix([self.potential]).jacobian(self.q).T.applyfunc(simplified)
-        matrix = s.zeros(n, n)
+        coriolis_matrix = self._coriolis_matrix(mass)
+        coriolis = (coriolis_matrix * s.Matrix(self.qd)).applyfunc(simplified)
+        return Equations(self.model.joint_names, self.q, self.qd, mass, coriolis_matrix, coriolis,
+                         gravity, dict(self.values.found), {})
+
+    def _coriolis_matrix(self, mass: Any) -> Any:
+        """Return C by the Christoffel symbols of the mass matrix (Velagić 4.47-4.48)."""
+        n = self.model.n
+        matrix = sympy().zeros(n, n)
         for k in range(n):
             for j in range(n):
                 matrix[k, j] = simplified(sum(
                     (mass[k, j].diff(self.q[i]) + mass[k, i].diff(self.q[j])
                      - mass[i, j].diff(self.q[k])) * self.qd[i] / 2 for i in range(n)))
-        torque = (matrix * s.Matrix(self.qd)).applyfunc(simplified)
-        return Equations(self.model.joint_names, self.q, self.qd, mass, matrix, torque, gravity,
-                         dict(self.values.found), {})
+        return matrix
 
     def _position(self, joint: Joint) -> tuple[Any, Any]:
         """Position of a joint, and its derivative by q as a row."""
@@ -187,20 +194,21 @@ class _Derivation:
         return (rotation * rotation_about(axis, position), origin,
                 angular + rotation * axis * row)
 
-    def _add_body(self, place: Any, mass: Any, centre: Any, inertia: Any) -> None:
-        rotation, origin, angular = place
+    def _add_body(self, frame: Any, mass: Any, centre: Any, inertia: Any) -> None:
+        """Add the energies of a link (Velagić 4.34 and 4.36)."""
+        rotation, origin, angular = frame
         point = (origin + rotation * centre).applyfunc(simplified)
         linear = point.jacobian(self.q)
         turning = (rotation.T * angular).applyfunc(simplified)
         self.mass += mass * linear.T * linear + turning.T * inertia * turning
         self.potential -= mass * (self.gravity.T * point)[0]
 
-    def _add_rotor(self, joint: Joint, places: Mapping[str, Any],
+    def _add_rotor(self, joint: Joint, frames: Mapping[str, Any],
                    numbers: Mapping[str, int]) -> None:
         """Add what a spinning rotor adds to the kinetic energy (Velagić 4.23-4.32)."""
         motor = self.description.motors[joint.name]
         carrier = motor.carrier or joint.parent
-        (rotation, origin, angular), number = places[carrier], numbers[joint.child]
+        (rotation, origin, angular), number = frames[carrier], numbers[joint.child]
         _, row = self._position(joint)
         if motor.armature is not None and motor.spin_axis is None:
             self.mass += self.values.symbol(f'Ia{number}', motor.armature) * row.T * row

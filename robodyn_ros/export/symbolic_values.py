@@ -11,8 +11,8 @@ from robodyn_ros.description.robot import Joint
 from robodyn_ros.packages import package
 from robodyn_ros.spatial import Array, Inertial
 
-ROUNDED = 1e-5  # entries of rotations this close to an exact number are that number
-NONE = 1e-12  # numbers below count as zero
+ROUNDED = 1e-5  # numbers this close to an exact one, such as sqrt(3) / 2, are replaced by it
+NONE = 1e-12  # smaller numbers count as zero
 _AXES = 'xyz'
 
 
@@ -61,10 +61,10 @@ class Values:
         return rational if rational.q <= 1000 else s.Float(value)
 
     def exact(self, array: Array) -> Any:
-        """Return a vector or matrix of `number`."""
-        s = sympy()
-        return s.Matrix(np.atleast_2d(array.T).T.shape[0], np.atleast_2d(array.T).T.shape[1],
-                        [self.number(float(x)) for x in np.asarray(array).ravel()])
+        """Return a vector (as a column) or matrix whose entries are those of `number`."""
+        rows = len(array)
+        return sympy().Matrix(rows, array.size // rows,
+                              [self.number(float(x)) for x in array.ravel()])
 
     def vector(self, name: str, values: Array) -> Any:
         """Return a vector: ``name`` if it lies along an axis, else ``namex``, ``namey`` ..."""
@@ -92,7 +92,7 @@ class Values:
 
     def rotor(self, position: Array, joint: Joint, carrier: str, number: int,
               parent: int) -> Any:
-        """Return the position of a rotor on its carrier; that of its joint where it is there."""
+        """Return the position of a rotor on its carrier; at its joint, in the joint's symbols."""
         if carrier == joint.parent and np.allclose(position, joint.translation, atol=NONE):
             several = np.count_nonzero(np.abs(position) >= NONE) > 1
             return sympy().Matrix([

@@ -18,10 +18,10 @@ from robodyn_ros.identification.reading_bags import BAG_SUFFIXES
 from robodyn_ros.packages import package
 
 ROBOT_KEYS = ('name', 'type', 'urdf', 'motors', 'loops', 'format', 'logs')
-FILES = ('urdf', 'motors', 'loops', 'format')
+FILES = ('urdf', 'motors', 'loops', 'format')  # kinds of files that a robot may have
 NUMBERS = ('friction_width', 'decimation', 'slow', 'guard')  # settings that are numbers
 NAMES = ('kind', 'friction', 'method')  # settings that are names
-SUFFIXES = (*BAG_SUFFIXES, *TABLES)
+SUFFIXES = (*BAG_SUFFIXES, *TABLES)  # of logs
 DESCRIPTIONS = ('*.urdf', '*.xacro')
 _DATE = re.compile(r'(\d{4})-(\d{2})-(\d{2})(?:[T_ ](\d{2})[:-]?(\d{2}))?')
 
@@ -35,7 +35,7 @@ class FleetLog:
     url : str
         A path, or a URL of any file system that fsspec knows.
     date : str
-        Date and time in ISO 8601, in UTC where the source says it.
+        Date and time in ISO 8601; UTC if it names no time zone.
     """
 
     url: str
@@ -49,11 +49,11 @@ class FleetRobot:
     Attributes
     ----------
     name, type : str
-        Its name, and that of its type; robots of one type are compared.
+        Name of the robot, and of its type; robots of one type are compared with each other.
     files : tuple of (str, str)
-        Kind (``urdf``, ``motors``, ``loops``, ``format``) and path or URL of its files.
+        Kind (``urdf``, ``motors``, ``loops``, ``format``) and path or URL of each file.
     logs : tuple of FleetLog
-        Its logs by date.
+        The logs, sorted by date.
     """
 
     name: str
@@ -73,7 +73,8 @@ class Catalogue:
     settings : Settings
         Settings of every identification.
     fit_fraction : float
-        First part of each log that is used for the fit; the rest validates it.
+        Fraction of each log, from its start, that is used for the fit; the rest is used for
+        validation.
     """
 
     robots: tuple[FleetRobot, ...]
@@ -90,22 +91,22 @@ class Catalogue:
 
 
 def read_catalogue(source: str | Path) -> Catalogue:
-    """Read a catalogue, or make one from a folder.
+    """Read a catalogue, or create one from a folder.
 
     Parameters
     ----------
     source : str or Path
-        A YAML file with the robots; or a folder with a subfolder for each robot. In such a
-        subfolder, each log lies in a folder whose name is its date (``2026-11-23``), and the
-        description, ``*.urdf`` or ``*.xacro``, lies beside these folders, or beside the robots if
-        it is the same for all of them.
+        A YAML file with the robots; or a folder with a subfolder for each robot. Such a subfolder
+        contains a folder for each date, named for example ``2026-11-23``, with the logs of that
+        date. The description (``*.urdf`` or ``*.xacro``) lies in the robot's subfolder or, if all
+        robots have the same one, beside the subfolders.
 
     Raises
     ------
     LogError
         The catalogue cannot be used: the message names the robot and what is wrong with it.
     UnknownNameError
-        There is a key that is not valid.
+        A key is not valid.
     """
     path = Path(source).expanduser()
     if path.is_dir():
@@ -116,15 +117,19 @@ def read_catalogue(source: str | Path) -> Catalogue:
     names = [robot.name for robot in robots]
     for name in names:
         if names.count(name) > 1:
-            raise LogError(f'names two robots {name!r}', source=str(path),
-                           valid='a name of its own for each robot')
+            raise LogError(f'has two robots with the name {name!r}', source=str(path),
+                           valid='a different name for each robot')
     identify = content.section('identify', (*NAMES, *NUMBERS, 'cutoff', 'fit_fraction'))
+    return Catalogue(robots, _settings(identify), identify.number(
+        'fit_fraction', FIT_FRACTION, above=0.0, most=0.99))
+
+
+def _settings(identify: Section) -> Settings:
     options: dict[str, Any] = {key: str(identify[key]) for key in NAMES if key in identify}
     options |= {key: identify.number(key, least=0.0) for key in NUMBERS if key in identify}
     if 'cutoff' in identify:
         options['filter'] = FilterSettings(cutoff=identify.number('cutoff', above=0.0))
-    return Catalogue(robots, Settings(**options), identify.number(
-        'fit_fraction', FIT_FRACTION, above=0.0, most=0.99))
+    return Settings(**options)
 
 
 def _robot(entry: Section, folder: Path) -> FleetRobot:
@@ -134,12 +139,12 @@ def _robot(entry: Section, folder: Path) -> FleetRobot:
         raise LogError('has no description', source=f'robot {name!r}', valid="the key 'urdf'")
     patterns = entry['logs']
     patterns = [patterns] if isinstance(patterns, str) else list(patterns)
-    logs = [log for pattern in patterns for log in _found(str(pattern), folder)]
+    logs = [log for pattern in patterns for log in _matching(str(pattern), folder)]
     if not logs:
         raise LogError(f'no log matches {", ".join(map(str, patterns))}', source=f'robot {name!r}',
                        valid=f'patterns of files with the suffixes {", ".join(SUFFIXES)}')
-    return FleetRobot(name, str(entry['type']) if 'type' in entry else Path(files[0][1]).stem,
-                      files, _by_date(logs))
+    kind = str(entry['type']) if 'type' in entry else Path(str(entry['urdf'])).stem
+    return FleetRobot(name, kind, files, _by_date(logs))
 
 
 def _url(text: str, folder: Path) -> str:
@@ -147,7 +152,7 @@ def _url(text: str, folder: Path) -> str:
     return text if '://' in text else str(folder.resolve() / Path(text).expanduser())
 
 
-def _found(pattern: str, folder: Path) -> list[FleetLog]:
+def _matching(pattern: str, folder: Path) -> list[FleetLog]:
     """Return the logs that match a pattern on any file system."""
     files, path = package('fsspec').core.url_to_fs(_url(pattern, folder))
     found = sorted(files.glob(path, detail=True).items())
@@ -173,7 +178,7 @@ def _by_date(logs: list[FleetLog]) -> tuple[FleetLog, ...]:
 
 
 def _logs_below(folder: Path) -> Iterator[Path]:
-    """Return the logs in the dated folders of a robot; a bag may be a folder of its own."""
+    """Return the logs in the dated folders of a robot; a log is a file or the folder of a bag."""
     for day in folder.iterdir():
         if day.is_dir():
             yield from (entry for entry in day.iterdir() if entry.suffix in SUFFIXES
@@ -181,18 +186,25 @@ def _logs_below(folder: Path) -> Iterator[Path]:
 
 
 def _robot_of_folder(folder: Path) -> FleetRobot:
-    found: list[Path] = next((paths for place in (folder, folder.parent) if (paths := [
-        path for pattern in DESCRIPTIONS for path in sorted(place.glob(pattern))])), [])
-    if len(found) != 1:
-        raise LogError(f'{len(found)} descriptions in its folder or beside it',
-                       source=f'robot {folder.name!r}', valid='one .urdf or .xacro file')
-    files = [('urdf', str(found[0].resolve()))]
+    """Return the robot of a folder; its files lie in this folder or beside it."""
+    description = _description(folder)
+    files = [('urdf', str(description.resolve()))]
     for kind in FILES[1:]:
-        own = next((place / f'{kind}.yaml' for place in (folder, folder.parent)
-                    if (place / f'{kind}.yaml').is_file()), None)
-        if own is not None:
-            files.append((kind, str(own.resolve())))
+        paths = [place / f'{kind}.yaml' for place in (folder, folder.parent)]
+        files += [(kind, str(path.resolve())) for path in paths if path.is_file()][:1]
     logs = [FleetLog(str(path.resolve()), _date(str(path.relative_to(folder)),
                                                 {'mtime': path.stat().st_mtime}))
             for path in _logs_below(folder)]
-    return FleetRobot(folder.name, found[0].stem, tuple(files), _by_date(logs))
+    return FleetRobot(folder.name, description.stem, tuple(files), _by_date(logs))
+
+
+def _description(folder: Path) -> Path:
+    """Return the only description in the folder of a robot or, if it has none, beside it."""
+    for place in (folder, folder.parent):
+        found = [path for pattern in DESCRIPTIONS for path in sorted(place.glob(pattern))]
+        if found:
+            break
+    if len(found) != 1:
+        raise LogError(f'has {len(found)} descriptions in its folder or beside it',
+                       source=f'robot {folder.name!r}', valid='one .urdf or .xacro file')
+    return found[0]

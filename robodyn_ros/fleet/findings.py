@@ -1,4 +1,4 @@
-"""Answers what a fleet's results say: changes in time, robots that differ, logs to distrust."""
+"""Evaluates the results of a fleet: changes over time, differing robots, outlying logs."""
 
 from __future__ import annotations
 
@@ -14,22 +14,24 @@ from robodyn_ros.packages import package
 from robodyn_ros.spatial import Array
 
 FALSE_ALARMS = 0.01  # fraction of false ones among all reported changes (false discovery rate)
-FEWEST = 6  # logs of a robot from which changes are looked for
-EDGE = 2  # logs before and after a change, at least
-OUTLYING, WORSE = 3.5, 1.5  # robust standard deviations, and ratio to the median error
-NORMAL = 1.4826  # median absolute deviation to standard deviation, for a normal distribution
+FEWEST = 6  # smallest number of logs of a robot in which changes and outliers are looked for
+EDGE = 2  # smallest number of logs before and after a change
+OUTLYING = 3.5  # robust standard deviations by which the error of an outlier exceeds the median
+WORSE = 1.5  # smallest ratio of this error to the median
+NORMAL = 1.4826  # standard deviation over median absolute deviation of a normal distribution
+LEAST_ERROR, LEAST_SCATTER = 1e-12, 1e-3  # avoid the logarithm of zero and a scatter of zero
 
 
 @dataclass(frozen=True)
 class Findings:
-    """What the results of a fleet say, as pandas data frames.
+    """What was found in the results of a fleet, as pandas data frames.
 
     Attributes
     ----------
     changes : DataFrame
-        Parameters that changed in time: robot, joint, parameter, date of the change, mean before
-        and after, relative change, and its probability by chance, corrected for the number of
-        robots and parameters.
+        Parameters that changed over time: robot, joint, parameter, date of the change, mean before
+        and after, relative change, and the probability p that chance causes such a change,
+        corrected for the number of robots and parameters.
     differences : DataFrame
         Parameters that differ between robots of one type by more than their intervals.
     outliers : DataFrame
@@ -37,7 +39,7 @@ class Findings:
     bad : DataFrame
         Logs that could not be used, with the reason.
     ranking : DataFrame
-        The robots by what there is to look at first.
+        The robots, those that need attention most come first.
     """
 
     changes: Any
@@ -50,13 +52,14 @@ class Findings:
 def find(results: Any, *, false_alarms: float = FALSE_ALARMS) -> Findings:
     """Find changes, differences and outliers in the results of a fleet.
 
-    A change is a step of the mean between two logs. The variance of an estimate is that of its
-    identification and that from log to log; the latter follows from the successive differences of
-    all robots of the type, which a step hardly affects. Only estimates with a verdict that is not
-    bad, and for the usual combination of standard parameters, are compared. The probability of the
-    largest step by chance is corrected for the number of places where it may be, and then, as that
-    of differences, by Benjamini and Hochberg (1995, doi 10.1111/j.2517-6161.1995.tb02031.x) for
-    the number of robots and parameters.
+    A change is a step of the mean between two logs. The variance of an estimate is the sum of the
+    variance of its identification and the variance from log to log; the latter follows from the
+    successive differences of all robots of the type, which a step hardly affects. Results with the
+    verdict bad are left out, and so are estimates of a base parameter that stands for another
+    combination of standard parameters than usual. The probability that chance causes the largest
+    step is corrected for the number of places where the step may be. The probabilities of changes
+    and of differences are then corrected for the number of robots and parameters (Benjamini and
+    Hochberg 1995, doi 10.1111/j.2517-6161.1995.tb02031.x).
 
     Parameters
     ----------
@@ -69,9 +72,9 @@ def find(results: Any, *, false_alarms: float = FALSE_ALARMS) -> Findings:
     pandas = package('pandas')
     good = results[results.status == 'ok']
     comparable = _comparable(good)
-    changes = _controlled(pandas.DataFrame(_changes(comparable), columns=[
+    changes = _significant(pandas.DataFrame(_changes(comparable), columns=[
         'robot', 'joint', 'parameter', 'date', 'before', 'after', 'change', 'p']), false_alarms)
-    differences = _controlled(pandas.DataFrame(_differences(comparable), columns=[
+    differences = _significant(pandas.DataFrame(_differences(comparable), columns=[
         'type', 'joint', 'parameter', 'robots', 'lowest', 'lowest_value', 'highest',
         'highest_value', 'p']), false_alarms)
     outliers = pandas.DataFrame(_outliers(good), columns=[
@@ -90,52 +93,54 @@ def _comparable(good: Any) -> Any:
     return joined[joined.expression == joined.usual].drop(columns='usual')
 
 
-def _controlled(frame: Any, false_alarms: float) -> Any:
-    """Correct the probabilities for their number, and keep what remains improbable."""
+def _significant(frame: Any, false_alarms: float) -> Any:
+    """Correct the probabilities for their number, and return the rows below the threshold."""
     if len(frame):
         frame = frame.assign(p=scipy.stats.false_discovery_control(frame.p))
     return frame[frame.p < false_alarms].sort_values('p', ignore_index=True)
 
 
 def _changes(good: Any) -> list[tuple[Any, ...]]:
-    """Return the largest step of each robot's parameter, with its probability by chance."""
+    """Return the largest step of each parameter of each robot, and its probability by chance."""
     rows = []
     for (_, parameter), group in good.groupby(['type', 'parameter'], sort=True):
-        series = {robot: one for robot, one in group.groupby('robot') if len(one) >= FEWEST}
+        series = {robot: logs for robot, logs in group.groupby('robot') if len(logs) >= FEWEST}
         if not series:
             continue
-        between = _from_log_to_log(list(series.values()))
-        for robot, one in series.items():
-            place, z = _largest_step(one.estimate.to_numpy(),
-                                     np.hypot(_deviations(one.standard_deviation), between))
-            places = len(one) - 2 * EDGE + 1
+        scatter = _scatter_between_logs(list(series.values()))
+        for robot, logs in series.items():
+            place, z = _largest_step(logs.estimate.to_numpy(),
+                                     np.hypot(_deviations(logs.standard_deviation), scatter))
+            places = len(logs) - 2 * EDGE + 1
             p = min(1.0, places * 2 * float(scipy.stats.norm.sf(abs(z))))
-            before = float(one.estimate.iloc[:place].mean())
-            after = float(one.estimate.iloc[place:].mean())
-            rows.append((robot, one.joint.iloc[0], parameter, one.date.iloc[place], before, after,
-                         float(safe_divide(after - before, abs(before), at_zero=np.inf)), p))
+            before = float(logs.estimate.iloc[:place].mean())
+            after = float(logs.estimate.iloc[place:].mean())
+            change = float(safe_divide(after - before, abs(before), at_zero=np.inf))
+            rows.append((robot, logs.joint.iloc[0], parameter, logs.date.iloc[place], before,
+                         after, change, p))
     return rows
 
 
 def _deviations(values: Any) -> Array:
-    """Return standard deviations; zeros become the smallest of the others."""
+    """Return standard deviations; zeros are replaced by the smallest positive one."""
     found = np.asarray(values, float)
     positive = found[found > 0]
     return np.maximum(found, positive.min() if len(positive) else 1.0)
 
 
-def _from_log_to_log(series: list[Any]) -> float:
-    """Return the standard deviation of a parameter from log to log, beyond the identification's.
+def _scatter_between_logs(series: list[Any]) -> float:
+    """Return the standard deviation from log to log that the identifications do not explain.
 
-    With it, half of the differences of successive logs lie within the quartiles of the normal
-    distribution.
+    It is chosen so that half of the differences of successive logs lie within the quartiles of
+    the normal distribution.
     """
-    jumps = np.concatenate([np.diff(one.estimate.to_numpy()) for one in series])
-    own = np.concatenate([np.hypot(s[1:], s[:-1]) for one in series
-                          for s in [_deviations(one.standard_deviation)]])
+    jumps = np.concatenate([np.diff(logs.estimate.to_numpy()) for logs in series])
+    deviations = [_deviations(logs.standard_deviation) for logs in series]
+    explained = np.concatenate([np.hypot(s[1:], s[:-1]) for s in deviations])
 
-    def excess(between: float) -> float:
-        return float(np.median(np.abs(jumps) / np.hypot(own, np.sqrt(2) * between))) - 1 / NORMAL
+    def excess(scatter: float) -> float:
+        ratios = np.abs(jumps) / np.hypot(explained, np.sqrt(2) * scatter)
+        return float(np.median(ratios)) - 1 / NORMAL
 
     most = float(np.abs(jumps).max())
     if excess(0.0) <= 0 or most == 0:
@@ -156,12 +161,15 @@ def _largest_step(x: Array, s: Array) -> tuple[int, float]:
 
 
 def _differences(good: Any) -> list[tuple[Any, ...]]:
-    """Return the parameters with several robots, and the probability that they are equal."""
+    """Return each parameter of several robots, and the probability by chance that they differ.
+
+    The probability is that of a chi-squared test of the hypothesis that the robots are equal.
+    """
     rows = []
     for (kind, parameter), group in good.groupby(['type', 'parameter'], sort=True):
         names, means, errors = [], [], []
-        for robot, one in group.groupby('robot'):
-            x, s = one.estimate.to_numpy(), _deviations(one.standard_deviation)
+        for robot, logs in group.groupby('robot'):
+            x, s = logs.estimate.to_numpy(), _deviations(logs.standard_deviation)
             spread = x.std(ddof=1) if len(x) > 1 else 0.0
             names.append(robot)
             means.append(float(np.median(x)))
@@ -178,14 +186,15 @@ def _differences(good: Any) -> list[tuple[Any, ...]]:
 
 
 def _outliers(good: Any) -> list[tuple[Any, ...]]:
+    """Return the logs whose error is far above the usual error of their robot."""
     rows = []
     for robot, group in good.groupby('robot'):
         logs = group.groupby(['date', 'log'], as_index=False).total_error.first()
         if len(logs) < FEWEST:
             continue
-        error = np.log(np.maximum(logs.total_error.to_numpy(), 1e-12))
+        error = np.log(np.maximum(logs.total_error.to_numpy(), LEAST_ERROR))
         usual = float(np.median(error))
-        scatter = max(NORMAL * float(np.median(np.abs(error - usual))), 1e-3)
+        scatter = max(NORMAL * float(np.median(np.abs(error - usual))), LEAST_SCATTER)
         far = (error - usual > OUTLYING * scatter) & (error - usual > np.log(WORSE))
         rows += [(robot, logs.date.iloc[k], logs.log.iloc[k], float(np.exp(error[k])),
                   float(np.exp(usual))) for k in np.flatnonzero(far)]

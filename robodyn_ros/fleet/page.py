@@ -14,7 +14,7 @@ from robodyn_ros.report.html import template_of
 from robodyn_ros.report.pictures import svg_element, svg_of
 from robodyn_ros.report.tables import percent
 
-MOST_ROWS = 200  # of a table; the results hold all
+MOST_ROWS = 200  # of a table; the Parquet files contain all results
 MOST_STEPS = 12  # changes that are drawn
 COLOURS = ('#0072b2', '#d55e00')  # estimates; means before and after
 
@@ -32,7 +32,7 @@ def save_fleet_report(results: Any, findings: Findings, path: str | Path, *,
     path : str or Path
         The file to write.
     false_alarms : float
-        The expected fraction of false findings with which they were found.
+        The value with which `find` was called.
     """
     logs = results.drop_duplicates(['robot', 'log', 'date'])
     page = template_of('robodyn_ros.fleet', 'fleet.html.jinja').render(
@@ -71,8 +71,9 @@ def _cell(name: str, value: Any) -> str:
         return str(value)
     if np.isnan(value):
         return ''
-    return f'{value:+.1%}' if 'change' in name else percent(float(value)) if name in (
-        'error', 'usual') else f'{value:.4g}'
+    if 'change' in name:
+        return f'{value:+.1%}'
+    return percent(float(value)) if name in ('error', 'usual') else f'{value:.4g}'
 
 
 def _steps(results: Any, changes: Any) -> Any:

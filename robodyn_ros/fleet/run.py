@@ -11,33 +11,40 @@ from typing import Any
 from robodyn_ros.errors import FleetError, OutputError
 from robodyn_ros.fleet.catalogue import Catalogue
 from robodyn_ros.fleet.cluster import client_of
-from robodyn_ros.fleet.store import known_keys, write_rows
+from robodyn_ros.fleet.store import KEPT, known_keys, write_rows
 from robodyn_ros.fleet.work import Done, Task, lost, work
 from robodyn_ros.packages import package
 
-AHEAD = 3  # tasks that wait for each worker, so that it never waits for the next one
+AHEAD = 3  # tasks submitted for each worker, so that none has to wait for its next one
 
 
 @dataclass(frozen=True)
 class Summary:
-    """What was done.
+    """How many logs a run has processed.
 
     Attributes
     ----------
-    logs, fresh, known, bad : int
-        Number of logs; of those identified now, known from before, and of those of the fresh ones
-        that could not be used.
+    fresh : int
+        Number of logs that were processed now.
+    known : int
+        Number of logs whose results were in the folder already.
+    bad : int
+        Number of those processed now that cannot be used.
     """
 
-    logs: int
     fresh: int
     known: int
     bad: int
 
+    @property
+    def logs(self) -> int:
+        """Number of all logs."""
+        return self.fresh + self.known
+
     def to_text(self) -> str:
-        """Return it in a sentence."""
-        return (f'{self.logs} logs: {self.fresh} identified now, {self.known} known from before; '
-                f'{self.bad} cannot be used, and their rows say why')
+        """Return the numbers in a sentence."""
+        return (f'{self.logs} logs: {self.fresh} processed now, {self.known} known from an '
+                f'earlier run; {self.bad} cannot be used, for the reasons in the results')
 
 
 def identify_fleet(catalogue: Catalogue, folder: str | Path, *, scheduler: str | None = None,
@@ -45,8 +52,8 @@ def identify_fleet(catalogue: Catalogue, folder: str | Path, *, scheduler: str |
                    progress: Callable[[int, str], None] | None = None) -> Summary:
     """Identify every robot of a catalogue from each of its logs, and store the results.
 
-    A result that is in the folder already is not computed again; so an interrupted command goes
-    on where it was. A log that cannot be used becomes a row with the reason.
+    Results that are in the folder already are not computed again, so an interrupted run can be
+    continued. A log that cannot be used becomes a row with the reason.
 
     Parameters
     ----------
@@ -66,20 +73,20 @@ def identify_fleet(catalogue: Catalogue, folder: str | Path, *, scheduler: str |
     Raises
     ------
     OutputError
-        A result cannot be written. What was written before is whole.
+        A result cannot be written. All results that were written before are complete.
     FleetError
-        The scheduler cannot be reached, or is gone.
+        The scheduler cannot be reached, or was lost.
     """
     folder = Path(folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise OutputError(f'it cannot be made: {error.strerror}', path=folder) from None
+        raise OutputError(f'it cannot be created: {error.strerror}', path=folder) from None
     tasks = (Task(robot, log, catalogue.settings, catalogue.fit_fraction)
              for robot, log in catalogue)
     fresh = known = bad = 0
     with client_of(scheduler, workers) as client:
-        for task, done in _done(client, tasks, known_keys(folder)):
+        for task, done in _finished(client, tasks, known_keys(folder)):
             if done.rows is None:
                 known += 1
             else:
@@ -88,32 +95,31 @@ def identify_fleet(catalogue: Catalogue, folder: str | Path, *, scheduler: str |
                 bad += done.rows[0]['status'] == 'bad'
             if progress:
                 progress(fresh + known, task.log.url)
-    return Summary(fresh + known, fresh, known, bad)
+    return Summary(fresh, known, bad)
 
 
-def _done(client: Any, tasks: Iterator[Task],
-          known: frozenset[str]) -> Iterator[tuple[Task, Done]]:
-    """Run tasks, few ahead of the workers, and yield them as they finish."""
+def _finished(client: Any, tasks: Iterator[Task],
+              known: frozenset[str]) -> Iterator[tuple[Task, Done]]:
+    """Run tasks, with a few submitted in advance, and yield them as they finish."""
     distributed = package('distributed')
-    spread, = client.scatter([known], broadcast=True)
+    known_there, = client.scatter([known], broadcast=True)
     owners: dict[Any, Task] = {}
 
     def submit(task: Task) -> Any:
-        future = client.submit(work, task, spread, pure=False)
+        future = client.submit(work, task, known_there, pure=False)
         owners[future] = task
         return future
 
-    width = AHEAD * max(len(client.scheduler_info()['workers']), 1)
-    running = distributed.as_completed([submit(task) for task in islice(tasks, width)])
+    submitted = AHEAD * max(len(client.scheduler_info()['workers']), 1)
+    running = distributed.as_completed([submit(task) for task in islice(tasks, submitted)])
     for future in running:
         task = owners.pop(future)
         try:
             done = future.result()
         except distributed.KilledWorker:
-            done = lost(task, 'the worker died each time while it worked on this log')
+            done = lost(task, 'every worker that processed this log died')
         except (distributed.client.FutureCancelledError, OSError) as error:
-            raise FleetError(f'the scheduler is gone ({type(error).__name__}); what is finished '
-                             'is kept, and the same command goes on') from None
+            raise FleetError(f'the scheduler is gone ({type(error).__name__}); {KEPT}') from None
         yield task, done
         for following in islice(tasks, 1):
             running.add(submit(following))

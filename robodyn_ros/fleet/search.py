@@ -1,4 +1,4 @@
-"""Many searches for an excitation at once: the best of them is kept."""
+"""Runs many searches for an excitation in parallel and keeps the best motion."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ def search_excitations(model: Model, limits: Limits | None = None, plan: Plan | 
     Parameters
     ----------
     model, limits, plan
-        See `optimise_excitation`; the searches have the seed of the plan and those that follow.
+        See `optimise_excitation`. The first search has the seed of the plan, and each further
+        one the next number.
     searches : int
         Number of searches.
     scheduler, workers
@@ -29,8 +30,10 @@ def search_excitations(model: Model, limits: Limits | None = None, plan: Plan | 
     ------
     IdentificationError
         No search has found a motion within every limit; the message is that of the first.
+    ValueRangeError
+        The number of searches is less than 1.
     FleetError
-        The scheduler cannot be reached, or is gone.
+        The scheduler cannot be reached, or was lost.
     """
     if searches < 1:
         raise ValueRangeError('searches', searches, 'at least 1')

@@ -1,16 +1,18 @@
-"""The results of a fleet as Parquet files, one for each log, which any tool reads."""
+"""Stores the results of a fleet as Parquet files, one for each log, and reads them."""
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
-from robodyn_ros.errors import LogError, OutputError
+from robodyn_ros.errors import LogError
+from robodyn_ros.files import whole_file
 from robodyn_ros.fleet.work import Row
 from robodyn_ros.packages import package
 
-# name and type of every column: one row for each robot, log and base parameter
+KEPT = 'finished results are kept, and the same command continues with the others'
+
+# name and type of every column; there is a row for each robot, log and base parameter
 COLUMNS = {
     'robot': 'string', 'type': 'string', 'log': 'string', 'date': 'string', 'status': 'string',
     'reason': 'string', 'verdict': 'string', 'total_error': 'double', 'condition': 'double',
@@ -39,14 +41,8 @@ def write_rows(folder: Path, key: str, rows: list[Row]) -> None:
         [{name: row.get(name) for name in COLUMNS} for row in rows],
         schema=arrow.schema([(name, arrow.type_for_alias(kind))
                              for name, kind in COLUMNS.items()]))
-    path, temporary = folder / f'{key}.parquet', folder / f'.{key}.{os.getpid()}.part'
-    try:
+    with whole_file(folder / f'{key}.parquet', suffix='.part', remark=KEPT) as temporary:
         package('pyarrow.parquet').write_table(table, temporary)
-        temporary.replace(path)
-    except OSError as error:
-        temporary.unlink(missing_ok=True)
-        raise OutputError(f'it cannot be written: {error.strerror or error}; what is finished is '
-                          'kept, and the same command goes on', path=path) from None
 
 
 def read_results(folder: str | Path) -> Any:

@@ -1,4 +1,4 @@
-"""What a worker does: identify a robot from one log, and return the result as rows."""
+"""The task of a worker: it identifies a robot from one log and returns the result as rows."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from robodyn_ros._version import __version__
 from robodyn_ros.dynamics import RobotDynamics, dynamics_of
 from robodyn_ros.errors import RobodynError
 from robodyn_ros.experiment.results import split_logs
+from robodyn_ros.files import sha256_of
 from robodyn_ros.fleet.catalogue import FleetLog, FleetRobot
 from robodyn_ros.identification import Settings, identify, read_log, validate
 from robodyn_ros.model import load_model
 from robodyn_ros.packages import package
 
 MOST_ROBOTS = 8  # robots whose compiled dynamics a worker keeps
-CHUNK = 1 << 20  # bytes that are hashed at once
 
 Row = dict[str, Any]
 _ROBOTS: dict[str, RobotDynamics] = {}
@@ -36,7 +36,7 @@ class Task:
     fit_fraction: float
 
     def about(self) -> Row:
-        """Return the columns that say whose result a row is."""
+        """Return the columns that tell which robot and which log a row belongs to."""
         return {'robot': self.robot.name, 'type': self.robot.type, 'log': self.log.url,
                 'date': self.log.date, 'version': __version__}
 
@@ -51,8 +51,8 @@ class Done:
         SHA-256 of everything that the result depends on: the content of the log and of the
         robot's files, the settings and the version of this package.
     rows : list of dict or None
-        One row for each base parameter, or one with the reason why there is none; None where the
-        result of this key is known already.
+        One row for each base parameter, or a single row with the reason why there are none; None
+        if the result of this key is known already.
     """
 
     key: str
@@ -62,15 +62,15 @@ class Done:
 def work(task: Task, known: frozenset[str]) -> Done:
     """Identify a robot from one log, unless the result is known.
 
-    Nothing that is wrong with the log or with the robot's files raises an error: the reason is
-    the result.
+    A fault of the log or of the robot's files raises no error: the result is a row with the
+    reason.
 
     Parameters
     ----------
     task : Task
         What to do.
     known : frozenset of str
-        Keys of the results that there are.
+        Keys of the existing results.
     """
     with tempfile.TemporaryDirectory(prefix='robodyn_fleet_') as folder:
         hashes: dict[str, str] = {}
@@ -83,7 +83,7 @@ def work(task: Task, known: frozenset[str]) -> Done:
             if key in known:
                 return Done(key, None)
             rows = _identified(task, files, log, hashes)
-        except Exception as error:  # also errors of the readers of damaged files
+        except Exception as error:  # readers of damaged files raise errors of any kind
             words = str(error) if isinstance(error, RobodynError) else \
                 f'{type(error).__name__}: {error}'
             key = _key(task, hashes)
@@ -94,7 +94,7 @@ def work(task: Task, known: frozenset[str]) -> Done:
 
 
 def lost(task: Task, reason: str) -> Done:
-    """Return the outcome of a task whose worker died again and again."""
+    """Return the outcome of a task whose workers died."""
     key = _key(task, {})
     return Done(key, [task.about() | {'key': key, 'status': 'bad', 'reason': reason}])
 
@@ -106,7 +106,7 @@ def _key(task: Task, hashes: dict[str, str]) -> str:
 
 
 def _local(url: str, target: Path) -> Path:
-    """Return the path of a file on this machine; one of another file system is copied."""
+    """Return the path of a file on this machine; a file at a URL is copied."""
     if '://' not in url:
         return Path(url)
     files, path = package('fsspec').core.url_to_fs(url)
@@ -119,18 +119,14 @@ def _local(url: str, target: Path) -> Path:
 def hash_of(path: Path) -> str:
     """Return the SHA-256 of a file, or of all files of a folder with their names."""
     if not path.is_dir():
-        own = hashlib.sha256()
-        with open(path, 'rb') as file:
-            while piece := file.read(CHUNK):
-                own.update(piece)
-        return own.hexdigest()
-    inner = [(str(file.relative_to(path)), hash_of(file))
+        return sha256_of(path)
+    inner = [(str(file.relative_to(path)), sha256_of(file))
              for file in sorted(path.rglob('*')) if file.is_file()]
     return hashlib.sha256(json.dumps(inner).encode()).hexdigest()
 
 
 def _robot(files: dict[str, Path], hashes: dict[str, str]) -> RobotDynamics:
-    """Return a robot; one with the same files keeps its compiled dynamics."""
+    """Return the robot of some files; its compiled dynamics are kept for the next log."""
     key = ' '.join(f'{kind} {hashes[kind]}' for kind in files)
     if key not in _ROBOTS:
         while len(_ROBOTS) >= MOST_ROBOTS:
@@ -142,7 +138,7 @@ def _robot(files: dict[str, Path], hashes: dict[str, str]) -> RobotDynamics:
 
 def _identified(task: Task, files: dict[str, Path], log: Path, hashes: dict[str, str],
                 ) -> list[Row]:
-    """Do what `robodyn identify` does with one log."""
+    """Return the rows of one log, from the same steps as in `robodyn identify`."""
     robot = _robot(files, hashes)
     measured = read_log(log, robot, files.get('format'))
     fit, held_out = split_logs([measured], task.fit_fraction)

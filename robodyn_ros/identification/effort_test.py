@@ -1,12 +1,12 @@
-"""Tells from a log what its efforts mean: their scale, gravity, inertia and friction.
+"""Finds out from a log what its efforts mean: their scale, gravity, inertia and friction.
 
-Each joint's effort is fitted by ``a g + b m + c sign(s) + d s + e + f ds/dt`` with gravity g and
-inertial torque m of the nominal robot and the joint's speed s; f stands for a rotor that the
-description does not have. Efforts that are torques with gravity have
-a = b = 1; where gravity was removed, a = 0; on the motors' side or as currents, a and b have the
-factor of the gear or the drive; external torques have a = b = 0. The probability of each of these
-follows from the estimates of a and b, their covariance, and the fact that descriptions are seldom
-exact.
+Each joint's effort is fitted by ``a g + b m + c sign(s) + d s + e + f ds/dt`` with the gravity
+torque g and the inertial torque m of the nominal robot, and the velocity s of the joint; f is the
+inertia of a rotor that the description lacks. Torques on the link side that include gravity have
+a = b = 1. Where gravity was removed, a = 0. On the motor side, a and b are divided by the gear
+ratio, and currents have the factor of the drive. External torques have a = b = 0. The probability
+of each of these meanings follows from the estimates of a and b, from their covariance, and from
+the usual errors of descriptions.
 """
 
 from __future__ import annotations
@@ -36,26 +36,30 @@ from robodyn_ros.spatial import Array
 
 # standard deviations of a and b where they should be 1: descriptions are inexact, and many have no
 # rotor inertia
-NOMINAL = np.array([0.2, 1.0])
-NEAR = np.geomspace(0.5, 2.5, 9)  # factors by which a load or a wrong mass changes a and b
-ELSEWHERE = 0.03  # error of a joint's predicted torque, as a fraction of the largest of all joints
+PRESENT = np.array([0.2, 1.0])
 ABSENT = 0.05  # standard deviation of a and b where they should be 0
-WORST = 12.0  # by this much a single joint changes the logarithm of a probability at most
-# units per N m, of an unknown scale; reversed signs are among them
+NEAR = np.geomspace(0.5, 2.5, 9)  # factors by which a load or a wrong mass changes a and b
+MODEL_ERROR = 0.03  # error of a joint's predicted torque over the largest torque of all joints
+MOST_EVIDENCE = 12.0  # largest change of the logarithm of a probability by a single joint
+# units per N m of an unknown scale, with both signs
 SCALES = np.concatenate([np.geomspace(1e-3, 0.4, 31), np.geomspace(3.0, 1e3, 31)])
 SCALES = np.concatenate([SCALES, -SCALES, -NEAR])
-CERTAIN = 0.99  # probability from which on data contradict a setting
-MOST = 4000  # samples of a segment that are used
-RUBS = 0.1  # friction where there is some, as a fraction of the range of a joint's effort
+CERTAIN = 0.99  # probability above which data contradict a setting
+MOST = 4000  # largest number of samples of a segment that are used
+FRICTION = 0.1  # usual Coulomb friction, as a fraction of the range of a joint's effort
+HARDLY_ANY = 0.01  # the same for efforts without friction
+UNDETERMINED = 1e18  # variance of a parameter that the log does not determine
 KINDS = ('torque on the link side, gravity included', 'torque on the link side, gravity removed',
          'torque on the motor side, gravity included', 'torque on the motor side, gravity removed',
          'other scale such as current, gravity included',
          'other scale such as current, gravity removed', 'external torque only')
+# places in KINDS
+WITHOUT_GRAVITY, ON_MOTOR_SIDE, NOT_ON_LINK_SIDE, EXTERNAL = (1, 3, 5), slice(2, 4), slice(2, 6), 6
 
 
 @dataclass(frozen=True, eq=False)
 class EffortFinding:
-    """What the efforts of a log seem to be.
+    """What the efforts of a log probably mean.
 
     Attributes
     ----------
@@ -110,7 +114,7 @@ class EffortFinding:
 
 
 def find_effort_meaning(model: Model | RobotDynamics, logs: Log | Sequence[Log]) -> EffortFinding:
-    """Tell from logs what their efforts mean, whatever the description says.
+    """Find out from logs what their efforts mean; the setting of the description is ignored.
 
     Parameters
     ----------
@@ -135,28 +139,28 @@ def find_effort_meaning(model: Model | RobotDynamics, logs: Log | Sequence[Log])
 
 
 def judge_efforts(dynamics: RobotDynamics, segments: Sequence[Segment]) -> EffortFinding:
-    """Tell what the efforts of filtered motions mean, see `find_effort_meaning`."""
+    """Find out what the efforts of filtered motions mean, see `find_effort_meaning`."""
     n, names = dynamics.joints.n, dynamics.joints.joint_names
     linear = LinearModel(dynamics, 'lumped', friction=FrictionShape('none', speed=np.ones(
         dynamics.model.n)))
     parts = [_terms(linear, segment) for segment in segments]
-    gravity, inertial, speed, faster, effort = (
+    gravity, inertial, velocity, acceleration, effort = (
         np.concatenate(x) for x in zip(*parts, strict=True))
-    fits = [_fit(gravity[:, k], inertial[:, k], speed[:, k], faster[:, k], effort[:, k])
+    fits = [_fit(gravity[:, k], inertial[:, k], velocity[:, k], acceleration[:, k], effort[:, k])
             for k in range(n)]
     slopes = np.array([fit[0][:2] for fit in fits])
     covariances = [fit[1] for fit in fits]
     ratios = _ratios(dynamics.model, names)
     friction = _friction(fits, np.ptp(effort, axis=0))
-    errors = np.column_stack([safe_divide(ELSEWHERE * x.std(axis=0).max(), x.std(axis=0))
+    errors = np.column_stack([safe_divide(MODEL_ERROR * x.std(axis=0).max(), x.std(axis=0))
                               for x in (gravity, inertial)])
     found = _probabilities(slopes, [c[:2, :2] for c in covariances], errors, ratios, friction)
-    sure = np.array([np.sqrt(np.diag(c)[:2]) for c in covariances])
-    best = np.argmin(sure, axis=1)
-    steep = slopes[np.arange(n), best]
-    clear = np.abs(steep) > 3 * sure[np.arange(n), best]
-    return EffortFinding(names, slopes, np.where(sure < 1e6, sure, np.inf), found, friction,
-                         np.where(clear, safe_divide(np.ones(n), steep), np.nan))
+    deviation = np.array([np.sqrt(np.diag(c)[:2]) for c in covariances])
+    best = np.arange(n), np.argmin(deviation, axis=1)  # gravity or inertia, the more certain one
+    significant = np.abs(slopes[best]) > 3 * deviation[best]
+    scale = np.where(significant, safe_divide(np.ones(n), slopes[best]), np.nan)
+    return EffortFinding(names, slopes, np.where(deviation < 1e6, deviation, np.inf), found,
+                         friction, scale)
 
 
 def effort_notes(dynamics: RobotDynamics, segments: Sequence[Segment]) -> list[str]:
@@ -188,7 +192,7 @@ def contradiction(meaning: EffortMeaning, found: EffortFinding) -> str:
 
 
 def _terms(linear: LinearModel, segment: Segment) -> tuple[Array, Array, Array, Array, Array]:
-    """Return gravity, inertial torque, speed, acceleration and effort, shape (N, n) each."""
+    """Return gravity, inertial torque, velocity, acceleration and effort, shape (N, n) each."""
     few = slice(None, None, max(1, -(-len(segment.t) // MOST)))
     q, qd, qdd = segment.q[few], segment.qd[few], segment.qdd[few]
     theta, still = linear.nominal(), np.zeros_like(q)
@@ -198,34 +202,34 @@ def _terms(linear: LinearModel, segment: Segment) -> tuple[Array, Array, Array, 
     return gravity, whole - gravity, qd, qdd, effort[few]
 
 
-def _fit(gravity: Array, inertial: Array, speed: Array, faster: Array,
+def _fit(gravity: Array, inertial: Array, velocity: Array, acceleration: Array,
          effort: Array) -> tuple[Array, Array]:
     """Return a, b, c, d, e, f and their covariance; terms that do not vary get a huge variance."""
-    fast = float(np.abs(speed).max(initial=0.0))
-    terms = np.column_stack([gravity, inertial, np.tanh(20 * safe_divide(speed, fast)), speed,
-                             np.ones(len(speed)), faster])
+    fastest = float(np.abs(velocity).max(initial=0.0))
+    terms = np.column_stack([gravity, inertial, np.tanh(20 * safe_divide(velocity, fastest)),
+                             velocity, np.ones(len(velocity)), acceleration])
     size = terms.std(axis=0)
     size[4] = 1.0
     torque = max(float(np.abs(gravity).max(initial=0.0) + np.abs(inertial).max(initial=0.0)),
                  1e-12)
-    floor = np.array([1e-3 * torque, 1e-3 * torque, 1e-3, 1e-6, 0.0, 1e-3])
-    seen = size > floor
-    values, covariance = np.zeros(6), np.diag(np.full(6, 1e18))
-    used = np.flatnonzero(seen)
+    least = np.array([1e-3 * torque, 1e-3 * torque, 1e-3, 1e-6, 0.0, 1e-3])
+    values, covariance = np.zeros(6), np.diag(np.full(6, UNDETERMINED))
+    used = np.flatnonzero(size > least)
     scaled = terms[:, used] / size[used]
     normal = scaled.T @ scaled + 1e-9 * len(scaled) * np.eye(len(used))
     found = np.linalg.solve(normal, scaled.T @ effort)
-    wrong = effort - scaled @ found
-    variance = float(wrong @ wrong) / max(len(wrong) - len(used), 1)
-    rho = float(np.clip(safe_divide(wrong[1:] @ wrong[:-1], wrong @ wrong), 0.0, 0.999))
-    inside = np.linalg.inv(normal) * variance * (1 + rho) / (1 - rho)
+    rest = effort - scaled @ found
+    variance = float(rest @ rest) / max(len(rest) - len(used), 1)
+    # successive residuals are correlated, so they count as fewer independent samples
+    rho = float(np.clip(safe_divide(rest[1:] @ rest[:-1], rest @ rest), 0.0, 0.999))
+    scaled_covariance = np.linalg.inv(normal) * variance * (1 + rho) / (1 - rho)
     values[used] = found / size[used]
-    covariance[np.ix_(used, used)] = inside / np.outer(size[used], size[used])
+    covariance[np.ix_(used, used)] = scaled_covariance / np.outer(size[used], size[used])
     return values, covariance
 
 
 def _ratios(model: Model, names: Sequence[str]) -> Array:
-    """Return the ratio of each joint's gear; 1 where it is unknown."""
+    """Return the gear ratio of each joint; 1 where it is unknown."""
     return np.abs(model.gear_ratio[[model.body_joints.index(name) for name in names]])
 
 
@@ -234,34 +238,33 @@ def _probabilities(slopes: Array, covariances: Sequence[Array], errors: Array, r
     """Return the probability of each of `KINDS` by the estimates of all joints."""
     scores = np.zeros((len(slopes), len(KINDS)))
     for k, (slope, covariance) in enumerate(zip(slopes, covariances, strict=True)):
-        scores[k] = [_score(slope, covariance, factors, errors[k], place in (1, 3, 5))
+        scores[k] = [_score(slope, covariance, factors, errors[k], place in WITHOUT_GRAVITY)
                      for place, factors in enumerate((
                          NEAR, NEAR, NEAR / ratios[k], NEAR / ratios[k],
                          SCALES, SCALES, np.zeros(1)))]
-    scores = np.maximum(scores, scores.max(axis=1, keepdims=True) - WORST)
-    geared = bool((ratios > 2).any())
+    scores = np.maximum(scores, scores.max(axis=1, keepdims=True) - MOST_EVIDENCE)
     total = scores.sum(axis=0)
-    if not geared:  # no gear is known: the motor's side looks like an unknown scale
-        total[2:4] = -np.inf
-    if np.isfinite(friction):  # in external torques there is none, on motors' sides there is
-        total[6] += np.log(max(1 - friction, 1e-9))
-        total[2:6] += np.log(max(friction, 1e-9))
+    if not (ratios > 2).any():  # without known gears, the motor side looks like an unknown scale
+        total[ON_MOTOR_SIDE] = -np.inf
+    if np.isfinite(friction):  # motor torques and currents contain it, external torques do not
+        total[NOT_ON_LINK_SIDE] += np.log(max(friction, 1e-9))
+        total[EXTERNAL] += np.log(max(1 - friction, 1e-9))
     weights = np.exp(total - total.max())
     return dict(zip(KINDS, (weights / weights.sum()).tolist(), strict=True))
 
 
 def _score(slope: Array, covariance: Array, factors: Array, errors: Array,
-           weightless: bool) -> float:
+           without_gravity: bool) -> float:
     """Return the logarithm of the likelihood of one joint's slopes, mean over the factors."""
     found = []
     for factor in factors:
-        mean = np.array([0.0 if weightless else factor, factor])
-        own = np.hypot(np.where(mean != 0, NOMINAL, ABSENT), errors) * abs(factor) \
+        expected = np.array([0.0 if without_gravity else factor, factor])
+        deviation = np.hypot(np.where(expected != 0, PRESENT, ABSENT), errors) * abs(factor) \
             if factor else np.full(2, ABSENT)
-        spread = covariance + np.diag(own**2)
-        wrong = slope - mean
-        found.append(-0.5 * (wrong @ np.linalg.solve(spread, wrong)
-                             + np.linalg.slogdet(spread)[1]))
+        total = covariance + np.diag(deviation**2)
+        difference = slope - expected
+        found.append(-0.5 * (difference @ np.linalg.solve(total, difference)
+                             + np.linalg.slogdet(total)[1]))
     values = np.array(found)
     top = values.max()
     return float(top + np.log(np.exp(values - top).mean()))
@@ -276,9 +279,9 @@ def _friction(fits: Sequence[tuple[Array, Array]], ranges: Array) -> float:
             continue
         moves = True
         ratio, noise = values[2] / size, variance / size**2
-        with_friction = noise + RUBS**2
-        without = noise + (0.1 * RUBS)**2
+        with_friction = noise + FRICTION**2
+        without = noise + HARDLY_ANY**2
         evidence += float(np.clip(
             -0.5 * (ratio**2 / with_friction + np.log(with_friction))
-            + 0.5 * (ratio**2 / without + np.log(without)), -WORST, WORST))
+            + 0.5 * (ratio**2 / without + np.log(without)), -MOST_EVIDENCE, MOST_EVIDENCE))
     return float(1 / (1 + np.exp(-np.clip(evidence, -500, 500)))) if moves else np.nan

@@ -27,10 +27,12 @@ from robodyn_ros.spatial import Array
 WIDTHS = (0.0, 0.01, 0.03, 0.1)  # relative to a joint's fast speed
 VELOCITIES = (0.02, 0.05, STRIBECK_SPEED, 0.2, 0.5)  # Stribeck velocities over the fast speed
 NEGLIGIBLE = 0.01  # smallest reduction of the error, relative to it, for which a term is added
-CERTAIN = 1.0  # smallest reduction over its standard error (of the folds); Stribeck friction, the
-# best of several velocities, has to exceed NEGLIGIBLE by its standard error as well
-PLAIN = ('coulomb', 'asymmetric', 'stribeck', 'root')  # one model for all joints, for comparison
-REFINEMENTS = 2  # iterations of the transmitted torques, which depend on the links' parameters
+# Smallest reduction of the error over its standard error, from the scatter between the folds. For
+# Stribeck friction, the best of several velocities is taken, which lowers the error by chance; so
+# its reduction must exceed NEGLIGIBLE by one standard error.
+CERTAIN = 1.0
+UNIFORM = ('coulomb', 'asymmetric', 'stribeck', 'root')  # one for all joints, for comparison
+REFINEMENTS = 2  # iterations for transmitted torques, which depend on the links' parameters
 NAMES = {'Fs': 'Stribeck friction', 'Ft': 'load-dependent friction'}
 
 Key = tuple[int, str]
@@ -54,9 +56,9 @@ class FrictionChoice:
         The choice.
     errors : dict
         Relative error of the raw torque on samples left out of the fit, as a fraction, by
-        ``(model, width)``; ``chosen`` is the choice.
+        ``(model, width)``; the model ``chosen`` is that of ``shape``.
     steps : tuple of (str, float)
-        The added terms in words, in their order, with the error after each.
+        The added terms in words, in the order in which they were added, with the error after each.
     """
 
     shape: FrictionShape
@@ -79,9 +81,9 @@ class FrictionChoice:
 
 
 def friction_for(dynamics: RobotDynamics, segments: list[Segment], shape: FrictionShape,
-              filtering: Filtering, settings: Settings, options: dict[str, Any],
-              notes: list[str]) -> FrictionChoice:
-    """Return the friction model of the settings; with ``auto``, it is chosen from the data."""
+                 filtering: Filtering, settings: Settings, options: dict[str, Any],
+                 notes: list[str]) -> FrictionChoice:
+    """Return the friction model that the settings name, or choose it if they say ``auto``."""
     width = settings.friction_width
     linear = LinearModel(dynamics, settings.kind, friction=shape, joints=settings.joints)
     observations = Observations(linear, segments, decimation=filtering.decimation, **options)
@@ -119,7 +121,7 @@ def choose_friction(observations: Observations, shape: FrictionShape, widest: fl
     best = np.inf
     for width in widths:
         trial = _Trial(search, replace(shape, width=width))
-        for model in PLAIN:
+        for model in UNIFORM:
             error = errors[model, width] = trial.error_of(model)
             if error < best:
                 best, chosen = error, trial
@@ -149,7 +151,7 @@ def with_load(observations: Observations, shape: FrictionShape) -> FrictionShape
 
 
 class _Search:
-    """The rigid-body columns, which all trials share."""
+    """The part of the search that all trials share, above all the rigid-body columns."""
 
     def __init__(self, observations: Observations, coarse: Coarse, cutoff: float):
         self.linear, self.coarse, self.cutoff = observations.linear, coarse, cutoff
@@ -233,8 +235,8 @@ class _Trial:
             mean, errors = gains.mean(axis=0), after.mean(axis=0)
             deviation = gains.std(axis=0, ddof=1) / np.sqrt(len(gains))
             certain = mean > CERTAIN * deviation
-            chance = np.where([candidates[k].term == 'Fs' for k in left], deviation, 0.0)
-            lower = np.sqrt(errors + chance) < (1 - NEGLIGIBLE) * np.sqrt(before.mean())
+            margin = np.where([candidates[k].term == 'Fs' for k in left], deviation, 0.0)
+            lower = np.sqrt(errors + margin) < (1 - NEGLIGIBLE) * np.sqrt(before.mean())
             if not (certain & lower).any():
                 break
             best = int(np.argmax(np.where(certain & lower, mean, -np.inf)))
@@ -264,6 +266,7 @@ class _Trial:
         return found, [np.concatenate(columns, axis=2) for columns in zip(*parts, strict=True)]
 
     def _words(self, one: Candidate) -> str:
+        """Return the name of an added term for messages."""
         joint = self.search.linear.model.body_joints[one.key[0]]
         return f'{NAMES[one.term]} of {joint}' + (
             f' (velocity {one.velocity:g} of the fast speed)' if one.term == 'Fs' else '')

@@ -67,7 +67,8 @@ class Observation:
 class Observer(DynamicsNode):
     """Publishes what acts on the robot from outside, for every joint state.
 
-    The external torque is the residual of a generalised-momentum observer less that of ~/zero.
+    The external torque is the residual of a generalised-momentum observer, minus the residual at
+    the last call of ~/zero.
     """
 
     kernels = ('momentum_terms', 'gravity', 'friction')
@@ -126,7 +127,7 @@ class Observer(DynamicsNode):
         self.listen(*topics)
 
     def on_model(self, running: Running) -> None:
-        """Begin to observe with a new model; a contact goes on if the joints are the same."""
+        """Begin to observe with a new model; a contact continues if the joints are the same."""
         model, before = running.model, self._now
         thresholds, source = self._thresholds(running)
         wanted = self.get_parameter('bandwidth').value
@@ -206,7 +207,7 @@ class Observer(DynamicsNode):
             return response
         now.detector.zero(now.residual)
         response.success = True
-        response.message = 'the residual of now counts as no contact'
+        response.message = 'the present residual counts as no contact'
         return response
 
     def _on_command(self, message: JointState) -> None:

@@ -14,8 +14,8 @@ from robodyn_ros.spatial import Array
 NONE, INTENDED, ACCIDENTAL = 'none', 'intended', 'accidental'
 CONFIRMED = 0.002  # s for which a fast residual must exceed its threshold
 PERSISTS = 0.1  # s for which a slow residual must exceed its threshold
-RELEASED = 0.7  # of the threshold, below which a contact ends
-QUIET = 0.2  # s for which all residuals must be below that
+RELEASED = 0.7  # fraction of the threshold below which a contact ends
+QUIET = 0.2  # s for which all residuals must be below this fraction
 
 
 @dataclass(frozen=True)
@@ -27,13 +27,14 @@ class Contact:
     state : str
         ``none``, ``intended`` (slow) or ``accidental`` (fast).
     joint : str
-        The joint whose residual is largest beside its threshold.
+        The joint with the largest ratio of residual to threshold.
     link : str
-        The link behind the last joint that feels the contact: it is touched, or one behind it.
+        The child link of the last joint whose residual exceeds its threshold. The contact is on
+        this link or on one behind it.
     direction : int
-        Sign of that joint's external torque.
+        Sign of the external torque of ``joint``.
     magnitude, threshold : float
-        Residual and threshold of that joint in the band that decides, N m or N.
+        Residual and threshold of ``joint`` in the band with the larger ratio, N m or N.
     """
 
     state: str
@@ -47,8 +48,8 @@ class Contact:
 class ContactDetector:
     """Compares the fast and the slow part of residuals with thresholds.
 
-    A fast part above its threshold is an accidental contact, a slow one alone an intended one. An
-    accidental contact stays accidental until it ends.
+    A contact is accidental if the fast part exceeds its threshold, and intended if only the slow
+    part does. An accidental contact stays accidental until it ends.
 
     Parameters
     ----------
@@ -76,7 +77,7 @@ class ContactDetector:
         self._calm: float | None = None
 
     def zero(self, residual: Array) -> None:
-        """Take a residual as one without contact."""
+        """Use a residual as the one that is measured without contact."""
         self.reset()
         self.offset = np.array(residual)
 
@@ -111,7 +112,7 @@ class ContactDetector:
                        int(np.sign(part[joint])), float(abs(part[joint])), float(limit[joint]))
 
     def _lasts(self, band: str, t: float, over: bool, time: float) -> bool:
-        """Return whether a residual has been over its threshold for a time."""
+        """Return whether a residual has exceeded its threshold for a time, s."""
         since = self._over[band]
         if not over or (since is not None and t < since):
             self._over[band] = t if over else None

@@ -16,8 +16,8 @@ from robodyn_ros.numerics import real_array
 from robodyn_ros.observation.momentum import Momentum
 from robodyn_ros.spatial import Array
 
-SWEEPS = 5000  # of the Riccati recursion at most
-CONVERGED = 1e-10  # relative change of the gain
+SWEEPS = 5000  # largest number of steps of the Riccati recursion
+CONVERGED = 1e-10  # relative change of the gain at which the recursion ends
 
 
 class KalmanObserver:
@@ -72,9 +72,9 @@ class KalmanObserver:
             self.residual, self._p = np.zeros_like(p), p
             return self.residual
         expected = self._p + step * (u + self.residual)
-        wrong = p - expected
-        self._p = expected + self._gains[:, 0] * wrong
-        self.residual = self.residual + self._gains[:, 1] * wrong
+        innovation = p - expected
+        self._p = expected + self._gains[:, 0] * innovation
+        self.residual = self.residual + self._gains[:, 1] * innovation
         return self.residual
 
 

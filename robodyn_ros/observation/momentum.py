@@ -46,7 +46,7 @@ class Momentum:
         self._last: tuple[float, Array, Array] | None = None
 
     def step(self, t: float, q: Array, qd: Array, tau: Array) -> tuple[Array, Array, float]:
-        """Return p, the mean of u since the last state, and the time since then (0: none)."""
+        """Return p, the mean of u since the last state, and the time since then (0 at a start)."""
         p, rate = self._terms(q, qd)
         u = rate + tau
         if self._friction:

@@ -1,4 +1,4 @@
-"""`RestCheck`: whether torques at rest are those of gravity, as the setting of efforts says."""
+"""`RestCheck`: compares torques at rest with gravity to check the setting of efforts."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import numpy as np
 
 from robodyn_ros.spatial import Array
 
-SLOW = 0.01  # rad/s or m/s, at rest
-LASTS = 100  # consecutive states at rest before one counts
-APART = 0.2  # rad or m between two poses that count
-POSES = 50  # at most
-FEWEST = 3  # poses before a contradiction is reported
-WRONG = 0.5  # distance of the slope from 1
+SLOW = 0.01  # rad/s or m/s, largest velocity at rest
+LASTS = 100  # consecutive states at rest, of which the last is used
+APART = 0.2  # rad or m, smallest distance of a pose from those used before
+POSES = 50  # largest number of poses
+FEWEST = 3  # smallest number of poses for which a contradiction is reported
+WRONG = 0.5  # largest distance of the slope from 1 that is accepted
 
 
 class RestCheck:

@@ -1,4 +1,4 @@
-"""Thresholds of contacts from the residual of motions without contact, and their YAML form."""
+"""Thresholds of contacts from the residuals of motions without contact, and their YAML form."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from robodyn_ros.observation.momentum import MomentumObserver
 from robodyn_ros.spatial import Array
 
 BINS = 6  # of the speed of each joint
-FEWEST = 50  # samples in a bin; bins with fewer take the threshold of their neighbours
+FEWEST = 50  # samples in a bin; bins with fewer take the quantile of all samples
 MARGIN = 1.5  # factor on the quantiles
 QUANTILE = 0.9995
 SETTLES = 3.0  # time constants of the slower filter after which a residual counts
@@ -34,7 +34,7 @@ class ContactThresholds:
     joint_names : tuple of str
         The n joints.
     speed : ndarray, shape (n, k)
-        Speeds at which the thresholds hold, ascending, rad/s or m/s; linear between them.
+        Ascending speeds, rad/s or m/s; between them, the thresholds are interpolated.
     fast, slow : ndarray, shape (n, k)
         Thresholds of the residual above and below the frequency that separates them, N m or N.
     bandwidth : float
@@ -128,10 +128,10 @@ def thresholds_of(dynamics: RobotDynamics, motions: Iterable[tuple[Array, Array,
     dynamics : Dynamics
         The identified robot.
     motions : iterable of (t, q, qd, tau)
-        Times, shape (N,); positions, velocities and torques, shape (N, n): data that the
-        identification has not seen.
+        Times, shape (N,); positions, velocities and torques, shape (N, n), of logs that were
+        not used for the identification.
     bandwidth, separation : float
-        Of the observer, and between fast and slow residuals, Hz.
+        Bandwidth of the observer, and frequency that separates fast from slow residuals, Hz.
     quantile : float
         Fraction of the residuals in each range of speed that is below the threshold divided by
         the margin.
@@ -177,7 +177,7 @@ def _table(speed: Array, fast: Array, slow: Array, quantile: float,
             if inside.sum() >= FEWEST:
                 found[k] = np.quantile(values[inside], quantile)
         found = np.where(np.isnan(found), np.quantile(values, quantile), found)
-        # a neighbour may be as bad: residuals lag behind the speed that causes them
+        # residuals lag behind the speed that causes them, so a neighbour's threshold may apply
         wide = np.maximum(found, np.maximum(np.append(found[1:], 0), np.insert(found[:-1], 0, 0)))
         rows.append(np.maximum(margin * wide, 1e-9))
     return [(edges[1:] + edges[:-1]) / 2, *rows]

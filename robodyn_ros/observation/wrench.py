@@ -8,7 +8,8 @@ import numpy as np
 
 from robodyn_ros.spatial import Array
 
-USUAL = np.array([300.0] * 3 + [100.0] * 3)  # N, N m: standard deviation of wrenches beforehand
+# N, N m: standard deviation of wrenches before the torques are known
+USUAL = np.array([300.0] * 3 + [100.0] * 3)
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+
+from robodyn_ros.files import sha256_of
 
 # label in the report and meaning of each fact that no log contains
 RECORD = {
@@ -39,5 +40,5 @@ class Record:
 
 def hashes_of(paths: Iterable[Path | None]) -> tuple[tuple[str, str], ...]:
     """Return name and SHA-256 of files; None entries are left out."""
-    return tuple((path.name, hashlib.sha256(path.read_bytes()).hexdigest())
+    return tuple((path.name, sha256_of(path))
                  for path in paths if path is not None)

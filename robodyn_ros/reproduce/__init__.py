@@ -1,1 +1,1 @@
-"""Published experiments that run again from end to end."""
+"""Published experiments, repeated from the plan to the validation."""

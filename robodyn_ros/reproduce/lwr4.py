@@ -1,7 +1,7 @@
-"""Kolyubin's section 5.8 from end to end: plan, play, identify, reduce, validate.
+"""The experiment of Kolyubin 2017, section 5.8: plan, play, identify, reduce, validate.
 
 The robot is simulated: it has the parameters of table 5.3 (``lwr4_robot.py``) and follows its
-reference exactly, as under a stiff position control. What is measured has noise.
+reference exactly, as under stiff position control. The measurements are noisy.
 """
 
 from __future__ import annotations
@@ -34,10 +34,11 @@ from robodyn_ros.model import Model
 from robodyn_ros.reproduce.lwr4_robot import CARRIER, FLANGE, TrueRobot, limits, tables, true_robot
 from robodyn_ros.spatial import Array, inertial_of
 
-KIND = 'model2'
+KIND = 'links_and_drives'  # model 2 of the text
 MOTIONS = ('trapezoid', 'A', 'B')
-WATCHED = ('joint6', 'joint7')  # whose mean torque is a goal of trajectory B
-CONDITION_RATE = 20.0  # Hz, of the samples of which condition numbers are computed
+LOADED_MORE = ('joint6', 'joint7')  # joints whose mean torque motion B increases
+CONDITION_RATE = 20.0  # Hz, of the samples for condition numbers and largest values
+SETTLING = 500  # samples after which the filtered noise has its final variance
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,9 +56,9 @@ class Run:
     largest : dict of str to ndarray, shape (7,)
         Largest absolute position, velocity and torque with the load.
     distance, height : float
-        Least distance of the flange from the base's axis, and its least height, m.
+        Smallest distance of the flange from the axis of the base, and its smallest height, m.
     logs : list of Log
-        Measured without and with the load.
+        The logs without and with the load.
     result, reduced : Result
         The identification with all base parameters, and with the significant ones.
     """
@@ -108,7 +109,7 @@ def reproduce_lwr4(*, budget: float = 30.0, seed: int = 0, motions: Sequence[str
     seed : int
         Seed of the motions and of the noise.
     motions : sequence of str
-        Which motions are run.
+        Names of the motions to run.
     duration, rate : float, optional
         Duration of each log (s) and its rate (Hz); default: those of the text.
     progress : callable
@@ -119,10 +120,7 @@ def reproduce_lwr4(*, budget: float = 30.0, seed: int = 0, motions: Sequence[str
         key: value for key, value in (('duration', duration), ('rate', rate)) if value is not None}
     progress('robot with the parameters of table 5.3')
     robot = true_robot()
-    links = robot.bare.without_motors().without_friction()
-    linear = LinearModel(Dynamics(links), KIND, payload=CARRIER, friction=FrictionShape(
-        'coulomb', SIGN_WIDTH, np.asarray(limits().velocity)))
-    base = base_parameters(linear)
+    criteria = _criteria(robot)
     rng = np.random.default_rng(seed)
     runs: dict[str, Run] = {}
     for name in motions:
@@ -130,48 +128,65 @@ def reproduce_lwr4(*, budget: float = 30.0, seed: int = 0, motions: Sequence[str
         if name == 'B' and 'A' in runs:  # goals follow from the first criterion (remark 5.6)
             published = tables()['table_5_2']['A']['condition']
             experiment['condition_goal'] *= runs['A'].condition / published
-        motion = _motion(name, links, robot, experiment, budget, seed)
-        samples = motion.at(np.arange(0, experiment['duration'], 1 / CONDITION_RATE))
+        motion = _motion(name, robot, experiment, budget, seed)
         progress(f'experiment {name}')
         logs = [_measure(motion, robot, experiment, name, loaded, rng) for loaded in (False, True)]
         progress(f'identification {name}')
-        result = identify(links, logs, kind=KIND, payload=CARRIER, friction='coulomb',
-                          filter=FilterSettings(experiment['cutoff'], experiment['order']),
-                          decimation=experiment['decimation'])
-        conditions = [Criterion(linear, base, Basis(1.0, 2, 8), 'condition', scaling,
-                                np.ones(linear.rows)).condition(samples)
-                      for scaling in ('none', 'columns')]
-        carried = Dynamics(_links(robot))
-        torque = np.abs(carried.inverse_dynamics(*samples[:3]))
-        flange = carried.points(samples.q, ((FLANGE, (0.0, 0.0, 0.0)),))[:, 0]
-        runs[name] = Run(motion, conditions[0], conditions[1], torque.mean(axis=0), {
-            'position': np.abs(samples.q).max(axis=0), 'velocity': np.abs(samples.qd).max(axis=0),
-            'torque': torque.max(axis=0)}, float(np.hypot(flange[:, 0], flange[:, 1]).min()),
-            float(flange[:, 2].min()), logs, result, reduce(result))
+        runs[name] = _identified(motion, logs, robot, experiment, criteria)
     progress('validation')
     *others, fit = runs.values()
     validation = validate(fit.reduced, [run.logs[-1] for run in others]) if others else None
     return Reproduction(robot, runs, validation, time.monotonic() - started)
 
 
-def _links(robot: TrueRobot) -> Model:
-    """Return the loaded robot without drives and friction, whose torques tables 5.1-5.2 give."""
-    return robot.loaded.without_motors().without_friction()
+def _identified(motion: Excitation | Trapezoid, logs: list[Log], robot: TrueRobot,
+                experiment: dict[str, Any], criteria: list[Criterion]) -> Run:
+    """Return what a motion reaches and what is identified from its logs."""
+    result = identify(_links(robot.bare), logs, kind=KIND, payload=CARRIER, friction='coulomb',
+                      filter=FilterSettings(experiment['cutoff'], experiment['order']),
+                      decimation=experiment['decimation'])
+    samples = motion.at(np.arange(0, experiment['duration'], 1 / CONDITION_RATE))
+    condition, scaled_condition = (criterion.condition(samples) for criterion in criteria)
+    carrying = Dynamics(_links(robot.loaded))
+    torque = np.abs(carrying.inverse_dynamics(*samples[:3]))
+    flange = carrying.points(samples.q, ((FLANGE, (0.0, 0.0, 0.0)),))[:, 0]
+    return Run(
+        motion, condition, scaled_condition, torque.mean(axis=0),
+        {'position': np.abs(samples.q).max(axis=0), 'velocity': np.abs(samples.qd).max(axis=0),
+         'torque': torque.max(axis=0)},
+        float(np.hypot(flange[:, 0], flange[:, 1]).min()), float(flange[:, 2].min()), logs, result,
+        reduce(result))
 
 
-def _motion(name: str, links: Model, robot: TrueRobot, experiment: dict[str, Any], budget: float,
+def _criteria(robot: TrueRobot) -> list[Criterion]:
+    """Return condition numbers of the observation matrix: as it is, and with scaled columns."""
+    linear = LinearModel(Dynamics(_links(robot.bare)), KIND, payload=CARRIER,
+                         friction=FrictionShape('coulomb', SIGN_WIDTH,
+                                                np.asarray(limits().velocity)))
+    base, unused = base_parameters(linear), Basis(1.0, 2, 8)  # the samples are given
+    return [Criterion(linear, base, unused, 'condition', scaling, np.ones(linear.rows))
+            for scaling in ('none', 'columns')]
+
+
+def _links(model: Model) -> Model:
+    """Return a robot without drives and friction; tables 5.1 and 5.2 refer to its torques."""
+    return model.without_motors().without_friction()
+
+
+def _motion(name: str, robot: TrueRobot, experiment: dict[str, Any], budget: float,
             seed: int) -> Excitation | Trapezoid:
     """Return one of the three motions."""
     if name == 'trapezoid':
-        return point_to_point(_links(robot), limits(), duration=experiment['duration'], seed=seed)
-    body, table = inertial_of(robot.load), tables()
+        return point_to_point(_links(robot.loaded), limits(), duration=experiment['duration'],
+                              seed=seed)
+    links, body, table = _links(robot.bare), inertial_of(robot.load), tables()
     periods = int(np.ceil(experiment['duration'] / experiment['period']))
     goals: dict[str, Any] = {}
     if name == 'B':  # F - gamma Psi <= Lambda with Psi = Lambda (Kolyubin 5.16)
         k = experiment['torque_goal']
-        most = dict(zip(links.joint_names, table['table_5_1']['torque'], strict=True))
-        goals = {'mean_torque': {joint: (1 - k) * most[joint] for joint in WATCHED},
-                 'mean_torque_unit': {joint: k * most[joint] for joint in WATCHED},
+        largest = dict(zip(links.joint_names, table['table_5_1']['torque'], strict=True))
+        goals = {'mean_torque': {joint: (1 - k) * largest[joint] for joint in LOADED_MORE},
+                 'mean_torque_unit': {joint: k * largest[joint] for joint in LOADED_MORE},
                  'condition_goal': experiment['condition_goal']}
     return optimise_excitation(
         links, limits(), kind=KIND, payload=CARRIER, payload_mass=body.mass,
@@ -182,7 +197,7 @@ def _motion(name: str, links: Model, robot: TrueRobot, experiment: dict[str, Any
 
 def _measure(motion: Excitation | Trapezoid, robot: TrueRobot, experiment: dict[str, Any],
              name: str, loaded: bool, rng: np.random.Generator) -> Log:
-    """Return the log of a motion, with noise."""
+    """Return the log of a motion: noisy positions and torques of joint sensors and motors."""
     rate, assumed = experiment['rate'], tables()['assumed']
     t = np.arange(round(experiment['duration'] * rate)) / rate
     true: Motion = motion.at(t)
@@ -196,7 +211,7 @@ def _measure(motion: Excitation | Trapezoid, robot: TrueRobot, experiment: dict[
 
 
 def _coloured(shape: tuple[int, ...], memory: float, rng: np.random.Generator) -> Array:
-    """Return autoregressive noise of unit variance, column by column."""
-    white = rng.normal(size=(shape[0] + 500, *shape[1:]))
-    return np.asarray(scipy.signal.lfilter([np.sqrt(1 - memory**2)], [1, -memory], white,
-                                           axis=0)[500:])
+    """Return autoregressive noise of order 1 and unit variance, column by column."""
+    white = rng.normal(size=(SETTLING + shape[0], *shape[1:]))
+    coloured = scipy.signal.lfilter([np.sqrt(1 - memory**2)], [1, -memory], white, axis=0)
+    return np.asarray(coloured[SETTLING:])

@@ -34,25 +34,26 @@ _ALONG = {'z': np.eye(3), 'y': rotation_from_rpy([np.pi / 2, 0.0, 0.0])}  # a cy
 
 @lru_cache(maxsize=1)
 def tables() -> dict[str, Any]:
-    """Return the published tables, and what the text leaves open."""
+    """Return the published tables, and the assumptions where the text leaves something open."""
     content: dict[str, Any] = read_yaml(TABLES)
     return content
 
 
 def published_parameters() -> dict[str, tuple[float, float]]:
-    """Return table 5.3: value and relative standard deviation by the names of this package.
-
-    The text calls the regrouped ``Ixx`` of joint 2 ``XX2R``; link 8 is the payload.
-    """
+    """Return table 5.3: value and relative standard deviation by parameter, see `name_of`."""
     return {name_of(key): (float(value), float(percent) / 100)
             for key, (value, percent) in tables()['table_5_3'].items()}
 
 
 def name_of(published: str) -> str:
-    """Return the name of a parameter of table 5.3 in this package, for example ``Ixx:joint2``."""
+    """Return the name of a parameter of table 5.3 in this package, for example ``Ixx:joint2``.
+
+    ``XX2R`` is the regrouped ``Ixx`` of link 2, ``MX2`` its first moment, ``off2`` the offset of
+    the friction on the link side; link 8 is the payload.
+    """
     term, number = published.removesuffix('R')[:-1], published.removesuffix('R')[-1]
-    if term.isupper():
-        term = f'I{term.lower()}' if term[0] != 'M' else term.lower()
+    if term.isupper():  # inertia (XX), mass (M) or first moment (MX)
+        term = term.lower() if term.startswith('M') else f'I{term.lower()}'
     elif term == 'off':
         term = 'offl'
     return f'{term}:payload' if int(number) > JOINTS else f'{term}:joint{number}'
@@ -69,7 +70,7 @@ def limits() -> Limits:
 
 
 def assumed_robot() -> Model:
-    """Return the arm with estimated bodies, without drives and friction."""
+    """Return the arm with assumed bodies (cylinders), without drives and friction."""
     content = tables()
     rows = np.array(content['kinematics']['table'], np.float64)
     rows[:, 1] *= np.pi / 2
@@ -108,7 +109,7 @@ class TrueRobot:
     load: Array
 
     def torques(self, q: Array, qd: Array, qdd: Array, *, loaded: bool) -> tuple[Array, Array]:
-        """Return the torques of the joint sensors and of the motors, shape (N, n) each, N m."""
+        """Return the torques of the joint sensors and of the motors, shape (N, 7) each, N m."""
         model = self.loaded if loaded else self.bare
         links = replace(model.without_motors(),
                         motor_friction=np.zeros_like(model.motor_friction))
@@ -116,7 +117,7 @@ class TrueRobot:
                 Dynamics(model).inverse_dynamics(q, qd, qdd))
 
     def parameters(self, linear: LinearModel) -> Array:
-        """Return the true parameters of a linear model with the load as its payload, (p,)."""
+        """Return the true parameters of a linear model whose payload is the load, shape (p,)."""
         chi = self.bare.standard_parameters
         theta = np.array([chi[c.standard] if c.standard >= 0 else 0.0 for c in linear.columns])
         theta[[k for k, c in enumerate(linear.columns) if c.body < 0]] = self.load
@@ -126,22 +127,25 @@ class TrueRobot:
 def true_robot() -> TrueRobot:
     """Return the robot of table 5.3.
 
-    Drives and friction are those of the table; parameters that the table does not list are zero.
-    The bodies are physically consistent, have the base parameters of the table within its
-    rounding, and are otherwise as close as possible to the estimated bodies.
+    Drives and friction are those of the table; those that the table does not list are zero. The
+    bodies are physically consistent, have the base parameters of the table within its rounding,
+    and are otherwise as close as possible to the assumed bodies.
     """
     published = {name: value for name, (value, _) in published_parameters().items()}
     model = assumed_robot()
     chi = dict(zip(model.parameter_names, model.standard_parameters, strict=True))
-    rigid = _fitted_bodies(model, published)
-    chi |= rigid | {name: value for name, value in published.items()
-                    if name in chi and name.partition(':')[0][0] not in 'Im'
-                    or name.startswith('Ia')}
+    chi |= _fitted_bodies(model, published)
+    chi |= {name: value for name, value in published.items() if _is_of_drive(name)}
     bare = model.with_standard_parameters(list(chi.values()))
     terms = ('Ixx', 'Ixy', 'Ixz', 'Iyy', 'Iyz', 'Izz', 'm', 'mx', 'my', 'mz')
     load = np.array([published.get(f'{term}:payload', 0.0) for term in terms])
     body = inertial_of(load)
     return TrueRobot(bare, bare.with_payload(CARRIER, body.mass, body.com, body.inertia), load)
+
+
+def _is_of_drive(name: str) -> bool:
+    """Return whether a parameter is a rotor inertia, or friction of either side."""
+    return name.startswith(('Ia', 'F', 'off'))
 
 
 def _fitted_bodies(model: Model, published: dict[str, float]) -> dict[str, float]:

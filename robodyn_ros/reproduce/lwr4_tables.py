@@ -17,7 +17,7 @@ LIKELY = 2.0  # standard deviations within which a difference counts as noise
 
 
 class Row(NamedTuple):
-    """One parameter of table 5.3: published and here, with the reason for their difference."""
+    """One parameter of table 5.3: published and identified here, and why the values differ."""
 
     name: str
     published: float
@@ -49,8 +49,8 @@ def _table_5_1(reproduction: Reproduction) -> str:
         lines.append(f'  {label:16}{"at least":10}{bound:7.2f}   ' + ', '.join(
             f'{name} {getattr(run, of):.2f}' for name, run in reproduction.runs.items()))
     lines.append(_reason(
-        'Every motion is within every limit, as in the text. The text does not say which point '
-        'the last two limits hold for; here it is the flange.'))
+        'Every motion is within every limit, as in the text. The text does not say for which '
+        'point the last two limits hold; here it is the flange.'))
     return '\n'.join(lines)
 
 
@@ -65,12 +65,12 @@ def _table_5_2(reproduction: Reproduction) -> str:
                   f'{_numbers(run.mean_torque)}']
     lines.append(_reason(
         'The text does not say how the matrix is scaled: "cond" is that of the matrix as it is, '
-        'in SI units, "columns" that with columns of equal length. The trapezoid runs between '
-        'other random points. The goal of B is 35 / 34.01 of the condition number of A here. '
+        'in SI units, "columns" that with columns of equal length. The trapezoid has other '
+        'random points. The goal of B is 35 / 34.01 of the condition number of A here. '
         'A and B are other local optima of the same criteria under the same '
         'limits, found in a limited time; a longer --budget lowers their condition numbers. Mean '
-        'torques are those with the load; joints 2 and 4 bear the weight of the arm, so theirs '
-        'are of the same size as in the text, those of the others depend on the motion.'))
+        'torques are those with the load. Joints 2 and 4 bear the weight of the arm, so their '
+        'torques have the same size as in the text; those of the others depend on the motion.'))
     return '\n'.join(lines)
 
 
@@ -89,7 +89,7 @@ def rows(run: Run) -> list[Row]:
             elif away <= 2 * LIKELY * deviation + ROUNDING:
                 reason = 'noise (beyond 2 std)'
             else:
-                reason = 'stands for dropped ones'
+                reason = 'includes dropped ones'
             found.append(Row(name, value, relative, here, deviation / abs(here), reason))
         elif name in base.names:
             here = float(run.result.estimate_.values[base.names.index(name)])
@@ -113,11 +113,12 @@ def _table_5_3(reproduction: Reproduction) -> str:
               f'  significant          {counts["significant"]:9}{reduced.count:8}',
               textwrap.fill('significant here only: ' + ', '.join(besides), WIDTH,
                             initial_indent='  ', subsequent_indent='    '),
-              _reason('The simulated robot has the published values, so what differs is noise. '
-                      'What is significant only here are small inertias of the bodies that the '
-                      'table leaves open, and zeros that an F test at 5 % keeps by chance, one in '
-                      "twenty. Deviations: the text's also contain what a real arm has and the "
-                      'model has not; here the noise is chosen so that they are of their size.')]
+              _reason('The simulated robot has the published values, so the differences are '
+                      'noise. Significant only here are small inertias of the bodies, which the '
+                      'table does not list, and zeros that an F test at 5 % keeps by chance, one '
+                      'in twenty. The published standard deviations also contain effects of a '
+                      'real arm that the model leaves out; here the noise is chosen so that the '
+                      'deviations have the same size.')]
     return '\n'.join(lines)
 
 
