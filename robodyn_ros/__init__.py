@@ -21,6 +21,7 @@ from robodyn_ros.packages import package
 
 if TYPE_CHECKING:  # imported when first used
     from robodyn_ros.dynamics import (
+        BaseMotion,
         ClosedLoopDynamics,
         Dynamics,
         ElasticTorque,
@@ -76,9 +77,9 @@ if TYPE_CHECKING:  # imported when first used
 # the module of each name
 _LAZY = {
     **dict.fromkeys((
-        'ClosedLoopDynamics', 'Dynamics', 'ElasticTorque', 'Energy', 'FlexibleDynamics',
-        'InertiaBounds', 'LagrangeEuler', 'OperationalSpace', 'RobotDynamics', 'Terms',
-        'dynamics_of', 'inertia_bounds'), 'dynamics'),
+        'BaseMotion', 'ClosedLoopDynamics', 'Dynamics', 'ElasticTorque', 'Energy',
+        'FlexibleDynamics', 'InertiaBounds', 'LagrangeEuler', 'OperationalSpace', 'RobotDynamics',
+        'Terms', 'dynamics_of', 'inertia_bounds'), 'dynamics'),
     **dict.fromkeys((
         'BaseParameters', 'CrossValidation', 'DriveGains', 'FilterSettings', 'FloatingBaseResult',
         'Log', 'LogFormat', 'Result', 'Rollout', 'Settings', 'Thresholds', 'Validation',
@@ -95,16 +96,17 @@ _LAZY = {
 }
 
 __all__ = [
-    'BaseParameters', 'ClosedLoopDynamics', 'CrossValidation', 'DescriptionError', 'DriveGains',
-    'Dynamics', 'ElasticTorque', 'Energy', 'Excitation', 'FilterSettings', 'FlexibleDynamics',
-    'FloatingBaseResult', 'IdentificationError', 'InertiaBounds', 'Inertial', 'LagrangeEuler',
-    'Limits', 'Log', 'LogError', 'LogFormat', 'Model', 'OperationalSpace', 'Plan', 'Result',
-    'RobodynError', 'RobotDynamics', 'Rollout', 'Settings', 'ShapeError', 'Terms', 'Thresholds',
-    'UnknownNameError', 'Validation', 'ValueRangeError', '__version__', 'base_parameters',
-    'build_model', 'cross_validate', 'dynamics_of', 'export_c', 'identify', 'identify_drive_gains',
-    'identify_floating_base', 'inertia_bounds', 'load_model', 'model_from_dh',
-    'optimise_excitation', 'optimize_excitation', 'read_log', 'reduce', 'roll_out', 'save_motors',
-    'save_parameters', 'validate', 'validation_plan', 'write_mjcf', 'write_urdf',
+    'BaseMotion', 'BaseParameters', 'ClosedLoopDynamics', 'CrossValidation', 'DescriptionError',
+    'DriveGains', 'Dynamics', 'ElasticTorque', 'Energy', 'Excitation', 'FilterSettings',
+    'FlexibleDynamics', 'FloatingBaseResult', 'IdentificationError', 'InertiaBounds', 'Inertial',
+    'LagrangeEuler', 'Limits', 'Log', 'LogError', 'LogFormat', 'Model', 'OperationalSpace', 'Plan',
+    'Result', 'RobodynError', 'RobotDynamics', 'Rollout', 'Settings', 'ShapeError', 'Terms',
+    'Thresholds', 'UnknownNameError', 'Validation', 'ValueRangeError', '__version__',
+    'base_parameters', 'build_model', 'cross_validate', 'dynamics_of', 'export_c', 'identify',
+    'identify_drive_gains', 'identify_floating_base', 'inertia_bounds', 'load_model',
+    'model_from_dh', 'optimise_excitation', 'optimize_excitation', 'read_log', 'reduce',
+    'roll_out', 'save_motors', 'save_parameters', 'validate', 'validation_plan', 'write_mjcf',
+    'write_urdf',
 ]
 
 

@@ -81,3 +81,17 @@ class Oracle:
     def energy(self, q, qd):
         return (pin.computeKineticEnergy(self.pin, self.data, self.q(q), self.v(qd)),
                 pin.computePotentialEnergy(self.pin, self.data, self.q(q)))
+
+
+class FreeFlyer(Oracle):
+    """With a free-flyer: q begins with the pose of the base, velocities with its twist."""
+
+    def __init__(self, model, text):
+        self._take(model, pin.buildModelFromXML(text, pin.JointModelFreeFlyer()), base=6)
+
+    def q(self, values):
+        q = pin.neutral(self.pin)
+        q[:7] = values[:7]
+        for joint_id, row, offset in zip(self.ids, self.model.row, self.model.offset, strict=True):
+            self._set(self.pin, q, joint_id, row[6:] @ values[7:] + offset)
+        return q

@@ -3,7 +3,7 @@
 import numpy as np
 import pinocchio as pin
 import pytest
-from oracle import Oracle
+from oracle import FreeFlyer
 from robots import ROBOTS, joint, link, random_robot, robot, text_of
 
 import robodyn_ros as rd
@@ -13,20 +13,6 @@ from robodyn_ros.dynamics.catalogue import Catalogue
 ALL = sorted(path.relative_to(ROBOTS).as_posix() for path in ROBOTS.rglob('*.urdf'))
 NO_LINK = 'ur_description/urdf/ur3.urdf'
 MASSLESS = ('romeo_description/urdf/romeo.urdf', 'romeo_description/urdf/romeo_laas_small.urdf')
-
-
-class FreeFlyer(Oracle):
-    """With a free-flyer: q begins with the pose of the base, velocities with its twist."""
-
-    def __init__(self, model, text):
-        self._take(model, pin.buildModelFromXML(text, pin.JointModelFreeFlyer()), base=6)
-
-    def q(self, values):
-        q = pin.neutral(self.pin)
-        q[:7] = values[:7]
-        for joint_id, row, offset in zip(self.ids, self.model.row, self.model.offset, strict=True):
-            self._set(self.pin, q, joint_id, row[6:] @ values[7:] + offset)
-        return q
 
 
 def state(model, rng):

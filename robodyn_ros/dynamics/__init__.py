@@ -1,5 +1,6 @@
 """The equations of motion, one algorithm per file, compiled for each robot."""
 
+from robodyn_ros.dynamics.base_motion import BaseMotion
 from robodyn_ros.dynamics.closed_loops import ClosedLoopDynamics
 from robodyn_ros.dynamics.dynamics import Dynamics
 from robodyn_ros.dynamics.flexible import ElasticTorque, FlexibleDynamics
@@ -9,6 +10,6 @@ from robodyn_ros.dynamics.operational_space import OperationalSpace
 from robodyn_ros.dynamics.protocol import RobotDynamics, dynamics_of
 from robodyn_ros.dynamics.quantities import Energy, FullMotion, Terms
 
-__all__ = ['ClosedLoopDynamics', 'Dynamics', 'ElasticTorque', 'Energy', 'FlexibleDynamics',
-           'FullMotion', 'InertiaBounds', 'LagrangeEuler', 'OperationalSpace', 'RobotDynamics',
-           'Terms', 'VelocityTerms', 'dynamics_of', 'inertia_bounds']
+__all__ = ['BaseMotion', 'ClosedLoopDynamics', 'Dynamics', 'ElasticTorque', 'Energy',
+           'FlexibleDynamics', 'FullMotion', 'InertiaBounds', 'LagrangeEuler', 'OperationalSpace',
+           'RobotDynamics', 'Terms', 'VelocityTerms', 'dynamics_of', 'inertia_bounds']

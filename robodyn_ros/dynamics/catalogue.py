@@ -22,17 +22,27 @@ from robodyn_ros.dynamics.kinematics import (
     potential_energy,
 )
 from robodyn_ros.dynamics.newton_euler import (
+    Motion,
     backward_pass,
     base_motion,
     forward_pass,
+    given_motion,
     newton_euler,
 )
 from robodyn_ros.dynamics.regressor import standard_regressor
-from robodyn_ros.dynamics.tree import Tree, build_tree, cross, joint_transforms, regroup
+from robodyn_ros.dynamics.tree import (
+    Tree,
+    body_poses,
+    build_tree,
+    cross,
+    joint_transforms,
+    regroup,
+)
 from robodyn_ros.errors import UnknownNameError
 from robodyn_ros.kernels import KernelSpec, pullback
 from robodyn_ros.model import Model
 
+MOVING = 'moving_'  # prefix of terms that take the motion of the base as their last argument
 LOAD_SWEEPS = 6  # iterations; if friction is a tenth of the load, each divides the error by ten
 
 Points = tuple[tuple[str, tuple[float, float, float]], ...]  # link, and position in its frame, m
@@ -57,16 +67,24 @@ class Catalogue:
 
     def _spec(self, name: str, arguments: Sequence[str], shape: tuple[int, ...],
               function: Callable[..., Any]) -> KernelSpec:
-        sizes = tuple(self.model.nq if name == 'q' else self.model.n for name in arguments)
+        special = {'q': self.model.nq, 'base': 9}
+        sizes = tuple(special.get(name, self.model.n) for name in arguments)
         return KernelSpec(f'{self.fingerprint}|{name}', tuple(arguments), sizes, shape, function)
 
     # the terms, as functions of arrays of floats or symbols ----------------------------------
 
-    def inverse_dynamics(self, q: Any, qd: Any, qdd: Any) -> Any:
-        """``M qdd + c + g + friction``, with rotor inertia in M and c."""
-        rigid = newton_euler(self.light, q, qd, qd, qdd, self.tree.gravity)
+    def inverse_dynamics(self, q: Any, qd: Any, qdd: Any, base: Any = None) -> Any:
+        """``M qdd + c + g + friction``, with rotor inertia in M and c.
+
+        ``base``, shape (9,), is the motion of the root, see `BaseMotion.values`; default: at rest.
+        """
+        rigid = newton_euler(self.light, q, qd, qd, qdd, self.tree.gravity, self._root(base))
         return (rigid + armature_torque(self.model, qdd)
                 + friction_torque(self.model, qd, self.width, rigid))
+
+    @staticmethod
+    def _root(base: Any) -> Motion | None:
+        return None if base is None else given_motion(base)
 
     def gravity(self, q: Any) -> Any:
         """G = NE(q, 0, 0)."""
@@ -116,10 +134,10 @@ class Catalogue:
         return np.concatenate([self.gravity(q), self.coriolis(q, qd), self.friction(qd, q),
                                self.mass_matrix(q).ravel()])
 
-    def forward_dynamics(self, q: Any, qd: Any, tau: Any) -> Any:
-        """The solution qdd of ``M qdd = tau - c - g - friction``."""
+    def forward_dynamics(self, q: Any, qd: Any, tau: Any, base: Any = None) -> Any:
+        """The solution qdd of ``M qdd = tau - c - g - friction``; base as above."""
         still = np.zeros(self.model.n)
-        bias = self.inverse_dynamics(q, qd, still)
+        bias = self.inverse_dynamics(q, qd, still, base)
         last = [max(np.flatnonzero(self.tree.row[:self.tree.bodies, k]).tolist(), default=-1)
                 for k in range(self.model.n)]  # -1: a floating base, which is eliminated last
         order = [int(k) for k in np.argsort(last)[::-1]]
@@ -128,7 +146,8 @@ class Catalogue:
             qdd = solve_symmetric(mass, tau - bias, order)
             if self.model.friction_follows_load:  # which depends on the acceleration
                 links = composite_mass_matrix(self.light, q)
-                rigid = newton_euler(self.light, q, qd, qd, still, self.tree.gravity)
+                rigid = newton_euler(self.light, q, qd, qd, still, self.tree.gravity,
+                                     self._root(base))
                 for _ in range(LOAD_SWEEPS):
                     friction = friction_torque(self.model, qd, self.width, rigid + links @ qdd)
                     qdd = solve_symmetric(mass, tau - rigid - friction, order)
@@ -156,14 +175,19 @@ class Catalogue:
         """Kinetic ``qd' M qd / 2`` and potential energy."""
         return np.array([(qd @ self.momentum(q, qd)) * 0.5, potential_energy(self.tree, q)])
 
-    def wrenches(self, q: Any, qd: Any, qdd: Any) -> Any:
+    def wrenches(self, q: Any, qd: Any, qdd: Any, base: Any = None) -> Any:
         """Force and moment through the joint of every body, then those of the base on the root."""
         placements = joint_transforms(self.tree, q)
-        root = base_motion(self.tree, q, qd, qd, qdd, self.tree.gravity)
+        root = self._root(base) or base_motion(self.tree, q, qd, qd, qdd, self.tree.gravity)
         motions = forward_pass(self.tree, placements, qd, qd, qdd, root)
-        joints, base = backward_pass(self.tree, placements, motions, root)
+        joints, on_root = backward_pass(self.tree, placements, motions, root)
         return np.array([np.concatenate(wrench) for wrench in [
-            *joints[:self.tree.bodies], base]])
+            *joints[:self.tree.bodies], on_root]])
+
+    def body_poses(self, q: Any) -> Any:
+        """Rotation and origin of every body in the root frame, (b + 1, 3, 4); root link last."""
+        *poses, base = body_poses(self.tree, q)
+        return np.array([np.column_stack(pose) for pose in [*poses[:self.tree.bodies], base]])
 
     def center_of_mass(self, q: Any) -> Any:
         """Centre of mass of the whole robot in the root frame."""
@@ -186,7 +210,7 @@ class Catalogue:
         shapes = self._shapes()
         if name not in shapes:
             raise UnknownNameError('term', name, shapes)
-        function = getattr(self, name)
+        function = getattr(self, name.removeprefix(MOVING))
         if name == 'friction' and self.model.friction_follows_load:
             function = self.friction_in_a_pose
         return self._spec(name, *shapes[name], function)
@@ -197,9 +221,11 @@ class Catalogue:
 
     def _shapes(self) -> dict[str, tuple[tuple[str, ...], tuple[int, ...]]]:
         """Names of the terms, their arguments and the shape of their result."""
-        n = self.model.n
+        n, motion = self.model.n, ('q', 'qd', 'qdd')
+        wrenches = self.tree.bodies + 1, 6
         return {
-            'inverse_dynamics': (('q', 'qd', 'qdd'), (n,)),
+            'inverse_dynamics': (motion, (n,)),
+            'moving_inverse_dynamics': ((*motion, 'base'), (n,)),
             'gravity': (('q',), (n,)),
             'coriolis': (('q', 'qd'), (n,)),
             'coriolis_matrix': (('q', 'qd'), (n, n)),
@@ -209,12 +235,15 @@ class Catalogue:
             'velocity_terms': (('q', 'u', 'v'), (n,)),
             'terms': (('q', 'qd'), (3 * n + n * n,)),
             'forward_dynamics': (('q', 'qd', 'tau'), (n,)),
+            'moving_forward_dynamics': (('q', 'qd', 'tau', 'base'), (n,)),
             'momentum': (('q', 'qd'), (n,)),
             'momentum_terms': (('q', 'qd'), (2 * n,)),
             'energy': (('q', 'qd'), (2,)),
             'center_of_mass': (('q',), (3,)),
             'centroidal_momentum': (('q', 'qd'), (6,)),
-            'wrenches': (('q', 'qd', 'qdd'), (self.tree.bodies + 1, 6)),
+            'wrenches': (motion, wrenches),
+            'moving_wrenches': ((*motion, 'base'), wrenches),
+            'body_poses': (('q',), (self.tree.bodies + 1, 3, 4)),
         }
 
     def pose_spec(self, link: str) -> KernelSpec:

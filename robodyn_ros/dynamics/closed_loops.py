@@ -13,9 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from robodyn_ros.dynamics.base_motion import BaseMotion
+from robodyn_ros.dynamics.catalogue import MOVING
 from robodyn_ros.dynamics.loop_kinematics import SINGULAR, LoopKinematics
 from robodyn_ros.dynamics.loops import Loops
 from robodyn_ros.dynamics.quantities import Energy, Terms, times
+from robodyn_ros.dynamics.reactions import Wrenches
 from robodyn_ros.errors import ShapeError, UnknownNameError
 from robodyn_ros.kernels.kernel import check_array
 from robodyn_ros.model import Model
@@ -29,6 +32,8 @@ _NEEDED: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     'coriolis_matrix': (('motion', 'table'), ('terms', 'coriolis_matrix')),
     'energy': (('motion',), ('energy',)),
     'wrenches': (('motion',), ('wrenches',)),
+    **{MOVING + name: ((MOVING + name,), ()) for name in ('inverse_dynamics',
+                                                         'forward_dynamics')},
 }
 
 
@@ -154,19 +159,30 @@ class ClosedLoopDynamics(LoopKinematics):
         return self.terms(q, qd, near=near).friction
 
     def inverse_dynamics(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, *,
+                         f_ext: Wrenches | None = None, base_motion: BaseMotion | None = None,
                          near: ArrayLike | None = None) -> Array:
         """Return the torques of the independent joints, shape of q.
 
-        The friction of the dependent joints is included.
+        The friction of the dependent joints is included. ``f_ext`` and ``base_motion`` are those
+        of `Dynamics.inverse_dynamics`.
         """
-        return self._at('inverse_dynamics', near, q, qd, qdd)[1]
+        full, tau = self._at('inverse_dynamics', near, q, qd, qdd, base=base_motion)
+        return tau if f_ext is None else tau - self._external(full, f_ext)
 
     def forward_dynamics(self, q: ArrayLike, qd: ArrayLike, tau: ArrayLike, *,
+                         f_ext: Wrenches | None = None, base_motion: BaseMotion | None = None,
                          near: ArrayLike | None = None) -> Array:
         """Return the independent accelerations, shape of q, under torques on these joints."""
-        return self._at('forward_dynamics', near, q, qd, tau)[1]
+        if f_ext is not None:
+            tau = self._array('tau', tau) + self._external(self.positions(q, near=near), f_ext)
+        return self._at('forward_dynamics', near, q, qd, tau, base=base_motion)[1]
+
+    def _external(self, full: Array, f_ext: Wrenches) -> Array:
+        """Forces of external wrenches at the independent joints, in a pose of all joints."""
+        return self._still(full).reduce(self.tree._external(full, f_ext))
 
     def driven_torques(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, *,
+                       f_ext: Wrenches | None = None, base_motion: BaseMotion | None = None,
                        near: ArrayLike | None = None) -> tuple[Array, Array]:
         """Return the torques of the driven joints, and the accelerations of the passive ones.
 
@@ -188,6 +204,9 @@ class ClosedLoopDynamics(LoopKinematics):
         """
         terms = self.terms(q, qd, near=near)
         bias = terms.coriolis + terms.gravity + terms.friction
+        if f_ext is not None or base_motion is not None:
+            bias = self.inverse_dynamics(q, qd, np.zeros(self.n), f_ext=f_ext,
+                                         base_motion=base_motion, near=near)
         driven = [k for k, name in enumerate(self.joint_names) if name in self.driven_names]
         passive = [k for k in range(self.n) if k not in driven]
         wanted = check_array(qdd, len(driven), 'qdd')
@@ -200,6 +219,7 @@ class ClosedLoopDynamics(LoopKinematics):
         return (times(terms.mass_matrix, full) + bias)[..., driven], full
 
     def constraint_forces(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, *,
+                          f_ext: Wrenches | None = None, base_motion: BaseMotion | None = None,
                           near: ArrayLike | None = None) -> Array:
         """Return force (N) and moment (N m) at each cut on its second link, shape (cuts, 6).
 
@@ -210,7 +230,8 @@ class ClosedLoopDynamics(LoopKinematics):
         """
         motion = self.motion(q, qd, near=near)
         need = self.tree.inverse_dynamics(motion.q, motion.qd,
-                                          motion.qdd(self._array('qdd', qdd)))
+                                          motion.qdd(self._array('qdd', qdd)), f_ext,
+                                          base_motion=base_motion)
         torque = np.zeros_like(need)
         torque[..., self._free] = motion.reduce(need)
         across = np.swapaxes(np.linalg.pinv(self._jacobian(motion.q), rcond=SINGULAR), -1, -2)
@@ -238,10 +259,35 @@ class ClosedLoopDynamics(LoopKinematics):
         return self.tree.energy(motion.q, motion.qd)
 
     def base_wrench(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, *,
+                    f_ext: Wrenches | None = None, base_motion: BaseMotion | None = None,
                     near: ArrayLike | None = None) -> Array:
         """Return the wrench that the robot exerts on its mounting, see `Dynamics.base_wrench`."""
         motion = self.motion(q, qd, near=near)
-        return self.tree.base_wrench(motion.q, motion.qd, motion.qdd(self._array('qdd', qdd)))
+        return self.tree.base_wrench(motion.q, motion.qd, motion.qdd(self._array('qdd', qdd)),
+                                     f_ext=f_ext, base_motion=base_motion)
+
+    def joint_wrenches(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike,
+                       frame: str = 'joint', *, f_ext: Wrenches | None = None,
+                       base_motion: BaseMotion | None = None,
+                       near: ArrayLike | None = None) -> Array:
+        """Return force and moment through every joint, see `Dynamics.joint_wrenches`.
+
+        The forces at the cuts are those of `constraint_forces`; the rows are those of
+        ``tree.wrench_joints``.
+        """
+        motion = self.motion(q, qd, near=near)
+        cuts = self.constraint_forces(q, qd, qdd, f_ext=f_ext, base_motion=base_motion, near=near)
+        total: dict[str, Any] = {link: np.asarray(one) for link, one in (f_ext or {}).items()}
+        for k, cut in enumerate(self.loops.cuts):
+            for link, point, sign in ((cut.links[1], cut.points[0, 1], 1.0),
+                                      (cut.links[0], cut.points[0, 0], -1.0)):
+                force = sign * cuts[..., k, :3]
+                arm = self.tree.pose(motion.q, link)[..., :3, :3] @ point
+                moment = sign * cuts[..., k, 3:] + np.cross(arm, force)
+                total[link] = total.get(link, 0.0) + np.concatenate([force, moment], axis=-1)
+        return self.tree.joint_wrenches(
+            motion.q, motion.qd, motion.qdd(self._array('qdd', qdd)), frame, f_ext=total,
+            base_motion=base_motion)
 
 
 def _make(model: Model, loops: Loops, home: Array, friction_width: float) -> ClosedLoopDynamics:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from robodyn_ros.dynamics.link_functions import LinkFunctions
+from robodyn_ros.dynamics.base_motion import BaseMotion
 from robodyn_ros.dynamics.loops import Cut
 from robodyn_ros.dynamics.operational_space import OperationalSpace, operational_space
 from robodyn_ros.dynamics.parameter_functions import ParameterFunctions
 from robodyn_ros.dynamics.quantities import Energy, FullMotion, Terms
+from robodyn_ros.dynamics.reactions import Reactions, Wrenches
 from robodyn_ros.dynamics.whole_body import WholeBody
 from robodyn_ros.errors import ShapeError, UnknownNameError
 from robodyn_ros.kernels.kernel import check_array
@@ -21,7 +22,7 @@ from robodyn_ros.model import Model
 from robodyn_ros.spatial import Array
 
 
-class Dynamics(LinkFunctions, ParameterFunctions, WholeBody):
+class Dynamics(Reactions, ParameterFunctions, WholeBody):
     """The equations of motion ``M qdd + C qd + g + friction = tau + J' F_ext`` of one robot.
 
     Every method takes one state, arrays of shape (n,), or a batch, shape (N, n), and returns
@@ -125,7 +126,8 @@ class Dynamics(LinkFunctions, ParameterFunctions, WholeBody):
     # the equations of motion ------------------------------------------------------------------
 
     def inverse_dynamics(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike,
-                         f_ext: Mapping[str, ArrayLike] | None = None, *,
+                         f_ext: Wrenches | None = None, *,
+                         base_motion: BaseMotion | None = None,
                          near: ArrayLike | None = None) -> Array:
         """Generalised forces of a motion: ``tau = M qdd + C qd + g + friction - sum J' F``.
 
@@ -137,14 +139,21 @@ class Dynamics(LinkFunctions, ParameterFunctions, WholeBody):
             Positions, velocities, accelerations.
         f_ext : mapping of str to array-like, shape (6,) or (N, 6), optional
             Wrenches that the environment exerts on links, by link name: force (N), then moment
-            about the origin of the link frame (N m), in the axes of the root frame.
+            about the origin of the link frame (N m), in the axes of the root frame. The wrench
+            that the last link exerts on what it holds, ``f_(n+1), mu_(n+1)`` of the texts, is the
+            negative of that on this link.
+        base_motion : BaseMotion, optional
+            Motion of the base; default: at rest. The root frame then moves with the base.
 
         Returns
         -------
         ndarray, shape (n,) or (N, n)
             N m or N.
         """
-        tau = self._inverse_dynamics(q, qd, qdd)
+        if f_ext is None and base_motion is None:
+            return self._inverse_dynamics(q, qd, qdd)
+        tau = self._inverse_dynamics(q, qd, qdd) if base_motion is None else self._function(
+            'moving_inverse_dynamics')(q, qd, qdd, base_motion.values(self.model))
         return tau if f_ext is None else tau - self._external(q, f_ext)
 
     def gravity(self, q: ArrayLike, *, near: ArrayLike | None = None) -> Array:
@@ -197,7 +206,8 @@ class Dynamics(LinkFunctions, ParameterFunctions, WholeBody):
                      flat[..., :n], flat[..., 2 * n:3 * n])
 
     def forward_dynamics(self, q: ArrayLike, qd: ArrayLike, tau: ArrayLike,
-                         f_ext: Mapping[str, ArrayLike] | None = None, *,
+                         f_ext: Wrenches | None = None, *,
+                         base_motion: BaseMotion | None = None,
                          near: ArrayLike | None = None) -> Array:
         """Accelerations, shape of q: ``M qdd = tau + sum J' F - C qd - g - friction``.
 
@@ -205,14 +215,10 @@ class Dynamics(LinkFunctions, ParameterFunctions, WholeBody):
         """
         if f_ext is not None:
             tau = check_array(tau, self.n, 'tau') + self._external(q, f_ext)
-        return self._forward_dynamics(q, qd, tau)
-
-    def _external(self, q: ArrayLike, f_ext: Mapping[str, ArrayLike]) -> Array:
-        total: Any = 0.0
-        for link, wrench in f_ext.items():
-            forces = check_array(wrench, 6, f'f_ext[{link!r}]')
-            total = total + np.einsum('...ij,...i->...j', self.jacobian(q, link), forces)
-        return np.asarray(total, np.float64)
+        if base_motion is None:
+            return self._forward_dynamics(q, qd, tau)
+        return self._function('moving_forward_dynamics')(q, qd, tau,
+                                                         base_motion.values(self.model))
 
     def energy(self, q: ArrayLike, qd: ArrayLike, *, near: ArrayLike | None = None) -> Energy:
         """Kinetic and potential energy, J, each a float or shape (N,).
@@ -265,6 +271,7 @@ class Dynamics(LinkFunctions, ParameterFunctions, WholeBody):
         return 1.0 if q.ndim == 1 else np.ones(len(q))
 
     def constraint_forces(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, *,
+                          f_ext: Wrenches | None = None, base_motion: BaseMotion | None = None,
                           near: ArrayLike | None = None) -> Array:
         """Force and moment at each cut of a closed loop, shape (0, 6) or (N, 0, 6)."""
         return np.zeros((*check_array(q, self.model.nq, 'q').shape[:-1], 0, 6))
@@ -291,51 +298,3 @@ class Dynamics(LinkFunctions, ParameterFunctions, WholeBody):
         return operational_space(
             self.jacobian(q, link)[..., rows, :], self.jacobian_dot_qd(q, qd, link)[..., rows],
             terms.mass_matrix, terms.coriolis, terms.gravity)
-
-    # reactions ----------------------------------------------------------------------------------
-
-    @property
-    def wrench_joints(self) -> tuple[str, ...]:
-        """Order of `joint_wrenches`: ``model.joint_names``, then the mimic joints."""
-        mimics = [name for name in self.model.body_joints if name not in self.model.joint_names]
-        return (*self.model.joint_names, *mimics)
-
-    def joint_wrenches(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike,
-                       frame: str = 'joint') -> Array:
-        """Force (N) and moment (N m) through every joint, on the child link at the joint's origin.
-
-        Parameters
-        ----------
-        q, qd, qdd : array-like, shape (n,) or (N, n)
-            Motion.
-        frame : {'joint', 'root'}
-            Axes of the result: those of the joint's child link, or those of the root.
-
-        Returns
-        -------
-        ndarray, shape (b, 6) or (N, b, 6)
-            A row for each of `wrench_joints`.
-        """
-        if frame not in ('joint', 'root'):
-            raise UnknownNameError('frame', frame, ('joint', 'root'))
-        wrenches = self.kernel('wrenches').single(q, qd, qdd)
-        links = {joint.name: joint.child for joint in self.model.description.joints}
-        rows = []
-        for name in self.wrench_joints:
-            wrench = wrenches[..., self.model.body_joints.index(name), :]
-            if frame == 'root':
-                rotation = self.pose(q, links[name])[..., :3, :3]
-                wrench = np.concatenate([np.einsum('...ij,...j->...i', rotation, part)
-                                         for part in (wrench[..., :3], wrench[..., 3:])], axis=-1)
-            rows.append(wrench)
-        return np.stack(rows, axis=-2)
-
-    def base_wrench(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, *,
-                    near: ArrayLike | None = None) -> Array:
-        """Force (N) and moment (N m) that the robot exerts on its mounting, shape (6,) or (N, 6).
-
-        It is given in the root frame, about its origin, and includes the weight of the root link.
-        For a floating base, it is given in the axes of the root link.
-        This is the "shaking" force and moment of Kolyubin 1.3.
-        """
-        return -self.kernel('wrenches').single(q, qd, qdd)[..., -1, :]

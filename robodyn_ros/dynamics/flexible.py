@@ -8,12 +8,15 @@ reduced model).
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from robodyn_ros.dynamics.base_motion import BaseMotion
 from robodyn_ros.dynamics.dynamics import Dynamics
+from robodyn_ros.dynamics.reactions import Wrenches
 from robodyn_ros.errors import ShapeError, ValueRangeError, check_type
 from robodyn_ros.kernels import smooth_sign
 from robodyn_ros.model import A_MODEL, MOTOR_FRICTION, PARAMETER_NAMES, ROTOR, Model
@@ -93,13 +96,22 @@ class FlexibleDynamics:
         return self.model.n
 
     def inverse_dynamics(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, qddd: ArrayLike,
-                         qdddd: ArrayLike) -> ElasticTorque:
+                         qdddd: ArrayLike, *,
+                         f_ext: Wrenches | Callable[[float], Wrenches] | None = None,
+                         base_motion: BaseMotion | Callable[[float], BaseMotion] | None = None,
+                         ) -> ElasticTorque:
         """Return the torque and motion of the motors that a motion of the links requires.
 
         Parameters
         ----------
         q, qd, qdd, qddd, qdddd : array-like, shape (n,)
             Link positions and their first four time derivatives, rad or m, s.
+        f_ext : mapping of str to array-like, or callable, optional
+            Wrenches that the environment exerts on links, see `Dynamics.inverse_dynamics`. Motors
+            must follow their changes: a function of the time after this state, s, returns the
+            wrenches from 0.02 s before it to 0.02 s after it. A mapping means constant wrenches.
+        base_motion : BaseMotion or callable, optional
+            Motion of the base; again, a function of the time after this state if it changes.
 
         Notes
         -----
@@ -109,8 +121,7 @@ class FlexibleDynamics:
         """
         motion = [self._array(name, x) for name, x in zip(
             ('q', 'qd', 'qdd', 'qddd', 'qdddd'), (q, qd, qdd, qddd, qdddd), strict=True)]
-        torque = self.links.inverse_dynamics(motion[0], motion[1], motion[2])
-        rate, curve = self._torque_derivatives(motion)
+        torque, rate, curve = self._torque_derivatives(motion, f_ext, base_motion)
         e = self.elastic
         theta, theta_d, theta_dd = (x.copy() for x in motion[:3])
         theta[e] += torque[e] / self.stiffness
@@ -121,7 +132,8 @@ class FlexibleDynamics:
         return ElasticTorque(result, theta, theta_d, theta_dd)
 
     def forward_dynamics(self, q: ArrayLike, qd: ArrayLike, theta: ArrayLike, theta_d: ArrayLike,
-                         torque: ArrayLike) -> tuple[Array, Array]:
+                         torque: ArrayLike, *, f_ext: Wrenches | None = None,
+                         base_motion: BaseMotion | None = None) -> tuple[Array, Array]:
         """Return link and motor accelerations, shape (n,) each; in rigid joints they are equal.
 
         Parameters
@@ -131,6 +143,8 @@ class FlexibleDynamics:
             ignored.
         torque : array-like, shape (n,)
             Torques of the motors, N m or N.
+        f_ext, base_motion
+            Wrenches on links and motion of the base, see `Dynamics.inverse_dynamics`.
         """
         q_, qd_, theta_, theta_d_, tau = (self._array(name, x) for name, x in zip(
             ('q', 'qd', 'theta', 'theta_d', 'torque'), (q, qd, theta, theta_d, torque),
@@ -139,20 +153,35 @@ class FlexibleDynamics:
         gear = self.stiffness * (theta_ - q_)[e] + self.damping * (theta_d_ - qd_)[e]
         felt = tau.copy()
         felt[e] = gear
-        qdd = self.links.forward_dynamics(q_, qd_, felt)
+        qdd = self.links.forward_dynamics(q_, qd_, felt, f_ext, base_motion=base_motion)
         theta_dd = qdd.copy()
         theta_dd[e] = (tau[e] - gear - self._friction(theta_d_[e])) / self.motor_inertia
         return qdd, theta_dd
 
-    def deflection(self, q: ArrayLike) -> Array:
-        """Return ``theta - q``, shape (n,), with which the springs hold the links at rest at q."""
-        result = np.zeros(self.n)
-        gravity = self.links.gravity(self._array('q', q))
-        result[self.elastic] = gravity[self.elastic] / self.stiffness
+    def deflection(self, q: ArrayLike, *, f_ext: Wrenches | None = None,
+                   base_motion: BaseMotion | None = None) -> Array:
+        """Return ``theta - q``, shape (n,), with which the springs hold the links at rest at q.
+
+        Parameters
+        ----------
+        q : array-like, shape (n,)
+            Pose of the links.
+        f_ext, base_motion
+            Wrenches on links and a steady motion of the base, see `Dynamics.inverse_dynamics`.
+        """
+        result, pose, still = np.zeros(self.n), self._array('q', q), np.zeros(self.n)
+        load = self.links.gravity(pose)
+        if f_ext is not None or base_motion is not None:
+            load = load - self.links.inverse_dynamics(pose, still, still) + \
+                self.links.inverse_dynamics(pose, still, still, f_ext, base_motion=base_motion)
+        result[self.elastic] = load[self.elastic] / self.stiffness
         return result
 
-    def links_at_rest(self, theta: ArrayLike) -> Array:
+    def links_at_rest(self, theta: ArrayLike, *, f_ext: Wrenches | None = None,
+                      base_motion: BaseMotion | None = None) -> Array:
         """Return the link positions at rest, shape (n,), for motors that are held at theta.
+
+        ``f_ext`` and ``base_motion`` are those of `deflection`.
 
         Raises
         ------
@@ -162,7 +191,7 @@ class FlexibleDynamics:
         held = self._array('theta', theta)
         q = held
         for _ in range(_SETTLING):
-            before, q = q, held - self.deflection(q)
+            before, q = q, held - self.deflection(q, f_ext=f_ext, base_motion=base_motion)
             if np.abs(q - before).max() < _SETTLED:
                 return q
         if np.abs(q - before).max() < _SETTLED_ROUGHLY:
@@ -211,16 +240,23 @@ class FlexibleDynamics:
         matrix = np.array(rows)
         return np.asarray((matrix + matrix.T) / 2)
 
-    def _torque_derivatives(self, motion: list[Array]) -> tuple[Array, Array]:
-        """Return the first and second time derivative of the gears' torque along a motion."""
+    def _torque_derivatives(self, motion: list[Array],
+                            f_ext: Wrenches | Callable[[float], Wrenches] | None,
+                            base_motion: BaseMotion | Callable[[float], BaseMotion] | None,
+                            ) -> tuple[Array, Array, Array]:
+        """Return the gears' torque and its first two time derivatives along a motion."""
         s = _WINDOW * np.cos(np.pi * np.arange(_NODES) / (_NODES - 1))
+        s[_NODES // 2] = 0.0  # exactly, so that a velocity of zero stays zero
         powers = np.vander(s, 5, increasing=True) / np.array([1, 1, 2, 6, 24])
         q = powers @ np.array(motion)
         qd = powers[:, :4] @ np.array(motion[1:])
         qdd = powers[:, :3] @ np.array(motion[2:])
-        torque = self.links.inverse_dynamics(q, qd, qdd)
+        wrenches = _stacked_wrenches([f_ext(t) for t in s]) if callable(f_ext) else f_ext
+        moved = (BaseMotion.stack([base_motion(t) for t in s], self.model)
+                 if callable(base_motion) else base_motion)
+        torque = self.links.inverse_dynamics(q, qd, qdd, wrenches, base_motion=moved)
         fit = np.linalg.solve(np.vander(s / _WINDOW, increasing=True), torque)
-        return fit[1] / _WINDOW, 2 * fit[2] / _WINDOW**2
+        return torque[len(s) // 2], fit[1] / _WINDOW, 2 * fit[2] / _WINDOW**2
 
     def _friction(self, speed: Array) -> Array:
         viscous, coulomb, offset = self._motor_friction.T
@@ -234,3 +270,11 @@ class FlexibleDynamics:
         if not np.isfinite(array).all():
             raise ValueRangeError(name, array.tolist(), 'finite numbers')
         return array
+
+
+def _stacked_wrenches(each: Sequence[Wrenches]) -> Wrenches:
+    """Return wrenches at several times as one mapping of arrays, shape (N, 6)."""
+    zero = np.zeros(6)
+    links = dict.fromkeys(link for wrenches in each for link in wrenches)
+    return {link: np.array([real_numbers(f'f_ext[{link!r}]', wrenches.get(link, zero))
+                            for wrenches in each]) for link in links}

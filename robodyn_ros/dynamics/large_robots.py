@@ -35,7 +35,8 @@ class LargeRobot:
         The robot.
     """
 
-    names = ('mass_matrix', 'terms', 'forward_dynamics', 'coriolis_matrix')
+    names = ('mass_matrix', 'terms', 'forward_dynamics', 'moving_forward_dynamics',
+             'coriolis_matrix')
 
     def __init__(self, compiled: CompiledModel):
         self._compiled, self._model = compiled, compiled.model
@@ -60,8 +61,8 @@ class LargeRobot:
         """Compile the kernels of a function."""
         pose = np.ones(self._model.nq)
         still = np.zeros(self._model.n)
-        self.function(name)(*(pose, still, still)[:{'mass_matrix': 1, 'forward_dynamics': 3}.get(
-            name, 2)])
+        self.function(name)(*(pose, still, still, np.zeros(9))[:{
+            'mass_matrix': 1, 'forward_dynamics': 3, 'moving_forward_dynamics': 4}.get(name, 2)])
 
     def mass_matrix(self, q: ArrayLike) -> Array:
         """M(q), shape (n, n) or (N, n, n)."""
@@ -85,8 +86,18 @@ class LargeRobot:
 
     def forward_dynamics(self, q: ArrayLike, qd: ArrayLike, tau: ArrayLike) -> Array:
         """The solution qdd of ``M qdd = tau - c - g - friction``."""
-        tau = check_array(tau, self._model.n, 'tau')
         bias = self._compiled.kernel('inverse_dynamics').single(q, qd, np.zeros(self._model.n))
+        return self._accelerations(q, tau, bias)
+
+    def moving_forward_dynamics(self, q: ArrayLike, qd: ArrayLike, tau: ArrayLike,
+                                base: ArrayLike) -> Array:
+        """The same for a base whose motion is given."""
+        bias = self._compiled.kernel('moving_inverse_dynamics').single(
+            q, qd, np.zeros(self._model.n), base)
+        return self._accelerations(q, tau, bias)
+
+    def _accelerations(self, q: ArrayLike, tau: ArrayLike, bias: Array) -> Array:
+        tau = check_array(tau, self._model.n, 'tau')
         mass = self.mass_matrix(q)
         massless = np.argwhere(np.diagonal(mass, axis1=-2, axis2=-1) == 0.0)
         if len(massless):

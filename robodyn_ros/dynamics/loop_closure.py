@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from robodyn_ros.dynamics.catalogue import Catalogue
+from robodyn_ros.dynamics.catalogue import MOVING, Catalogue
 from robodyn_ros.dynamics.forward_dynamics import solve_symmetric
 from robodyn_ros.dynamics.kinematics import link_drift, link_jacobian, link_pose
 from robodyn_ros.dynamics.tree import cross
@@ -45,12 +45,14 @@ class LoopClosure:
             'newton': ((b,), (m + k,)),
             'motion': ((b, n), (b, n + 2)),
             'inverse_dynamics': ((b, n, n), (n,)),
+            'moving_inverse_dynamics': ((b, n, n, 9), (n,)),
             'forward_dynamics': ((b, n, n), (n,)),
+            'moving_forward_dynamics': ((b, n, n, 9), (n,)),
             'terms': ((b, n), (n, n + 3)),
         }[name]
-        function: Callable[..., Any] = getattr(self, name)
+        function: Callable[..., Any] = getattr(self, name.removeprefix(MOVING))
         key = f'{self._of.fingerprint}|loops {name} {self._pairs} {self._free}'
-        arguments = ('q', 'qd', 'qdd')[:len(sizes)]
+        arguments = ('q', 'qd', 'qdd', 'base')[:len(sizes)]
         return Kernel(KernelSpec(key, arguments, sizes, shape, function))
 
     def table(self, q: Any, qd: Any) -> Any:
@@ -97,11 +99,11 @@ class LoopClosure:
         drift[self._bound] = -self._solve(moving[:, 1:-1], moving[:, -1])
         return np.column_stack([matrix, speed, drift])
 
-    def inverse_dynamics(self, q: Any, qd: Any, qdd: Any) -> Any:
-        """Torques of the independent joints."""
+    def inverse_dynamics(self, q: Any, qd: Any, qdd: Any, base: Any = None) -> Any:
+        """Torques of the independent joints; base as in `Catalogue.inverse_dynamics`."""
         motion = self.motion(q, qd)
         g, speed, drift = motion[:, :-2], motion[:, -2], motion[:, -1]
-        return g.T @ self._of.inverse_dynamics(q, speed, g @ qdd + drift)
+        return g.T @ self._of.inverse_dynamics(q, speed, g @ qdd + drift, base)
 
     def terms(self, q: Any, qd: Any) -> Any:
         """Reduced M, c, g and friction, as columns."""
@@ -112,9 +114,9 @@ class LoopClosure:
             g.T @ mass @ g, g.T @ (mass @ drift + self._of.coriolis(q, speed)),
             g.T @ self._of.gravity(q), g.T @ self._of.friction(speed)])
 
-    def forward_dynamics(self, q: Any, qd: Any, tau: Any) -> Any:
+    def forward_dynamics(self, q: Any, qd: Any, tau: Any, base: Any = None) -> Any:
         """Independent accelerations under torques of the independent joints."""
         motion = self.motion(q, qd)
         g, speed, drift = motion[:, :-2], motion[:, -2], motion[:, -1]
-        bias = g.T @ self._of.inverse_dynamics(q, speed, drift)
+        bias = g.T @ self._of.inverse_dynamics(q, speed, drift, base)
         return solve_symmetric(g.T @ self._of.mass_matrix(q) @ g, tau - bias, range(len(tau)))

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from robodyn_ros.dynamics.assembly import FARTHEST, ROUGH, Assembly
-from robodyn_ros.dynamics.catalogue import Catalogue
+from robodyn_ros.dynamics.base_motion import BaseMotion
+from robodyn_ros.dynamics.catalogue import MOVING, Catalogue
 from robodyn_ros.dynamics.dynamics import Dynamics
 from robodyn_ros.dynamics.forward_dynamics import SingularMassMatrixError
 from robodyn_ros.dynamics.loop_closure import LoopClosure
@@ -288,11 +289,18 @@ class LoopKinematics:
     def _table(self, full: Array, speed: Array) -> Array:
         return self._function('table')(full, speed)
 
-    def _at(self, name: str, near: ArrayLike | None, q: ArrayLike,
-            *others: ArrayLike) -> tuple[Array, Array]:
+    def _still(self, full: Array) -> FullMotion:
+        """Return the motion matrix of a closed pose of all joints, without velocity."""
+        table = self._function('motion')(full, np.zeros((*full.shape[:-1], self.n)))
+        return FullMotion(full, table[..., -2], table[..., :-2], table[..., -1])
+
+    def _at(self, name: str, near: ArrayLike | None, q: ArrayLike, *others: ArrayLike,
+            base: BaseMotion | None = None) -> tuple[Array, Array]:
         """Return the closed pose and a function of it; raise an error for a singular pose."""
         arrays = [self._array(what, x) for what, x in zip(('qd', 'qdd'), others, strict=False)]
         full = self.positions(q, near=near)
+        if base is not None:
+            name, arrays = MOVING + name, [*arrays, base.values(self.model)]
         result = self._function(name)(full, *arrays)
         if not np.isfinite(result).all() and all(np.isfinite(x).all() for x in arrays):
             raise ValueRangeError('pose', np.asarray(q).tolist() if full.ndim == 1 else

@@ -81,6 +81,15 @@ def base_motion(tree: Tree, q: Any, u: Any, v: Any, qdd: Any, gravity: Any) -> M
                    np.asarray(qdd[:3]) + turning - rotation.T @ np.asarray(gravity))
 
 
+def given_motion(values: Any) -> Motion:
+    """Motion of a root that is moved, from `BaseMotion.values`, shape (9,).
+
+    These are omega_0, its derivative, and the acceleration of the origin minus gravity.
+    """
+    turning = np.asarray(values[:3])
+    return _motion(turning, turning, np.asarray(values[3:6]), np.asarray(values[6:9]))
+
+
 def forward_pass(tree: Tree, placements: Sequence[Placement], u: Any, v: Any, qdd: Any,
                  base: Motion) -> Iterator[Motion]:
     """Forward pass: the motion of every body (Velagić 4.89-4.92, Kolyubin 3.3-3.5).
@@ -148,9 +157,15 @@ def backward_pass(tree: Tree, placements: Sequence[Placement], motions: Iterable
     return wrenches, base
 
 
-def newton_euler(tree: Tree, q: Any, u: Any, v: Any, qdd: Any, gravity: Any) -> Any:
-    """Generalised forces, shape (n,), of the bodies and rotors (no friction, no armature)."""
-    placements, base = joint_transforms(tree, q), base_motion(tree, q, u, v, qdd, gravity)
+def newton_euler(tree: Tree, q: Any, u: Any, v: Any, qdd: Any, gravity: Any,
+                 base: Motion | None = None) -> Any:
+    """Generalised forces, shape (n,), of the bodies and rotors (no friction, no armature).
+
+    If the motion of the root is given, it contains gravity.
+    """
+    placements = joint_transforms(tree, q)
+    if base is None:
+        base = base_motion(tree, q, u, v, qdd, gravity)
     motions = forward_pass(tree, placements, u, v, qdd, base)
     wrenches, on_base = backward_pass(tree, placements, motions, base)
     forces = gather(tree, [axis @ wrench[0 if prismatic else 1]

@@ -8,10 +8,12 @@ from typing import Any, Protocol
 
 from numpy.typing import ArrayLike, NDArray
 
+from robodyn_ros.dynamics.base_motion import BaseMotion
 from robodyn_ros.dynamics.closed_loops import ClosedLoopDynamics
 from robodyn_ros.dynamics.dynamics import Dynamics
 from robodyn_ros.dynamics.loops import Cut, Loops
 from robodyn_ros.dynamics.quantities import Energy, FullMotion, Terms
+from robodyn_ros.dynamics.reactions import Wrenches
 from robodyn_ros.errors import check_type
 from robodyn_ros.model import A_MODEL, Joints, Model
 from robodyn_ros.spatial import Array
@@ -108,12 +110,15 @@ class RobotDynamics(Protocol):
                  near: ArrayLike | None = None) -> Array: ...
 
     def inverse_dynamics(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, *,
+                         f_ext: Wrenches | None = None, base_motion: BaseMotion | None = None,
                          near: ArrayLike | None = None) -> Array: ...
 
     def forward_dynamics(self, q: ArrayLike, qd: ArrayLike, tau: ArrayLike, *,
+                         f_ext: Wrenches | None = None, base_motion: BaseMotion | None = None,
                          near: ArrayLike | None = None) -> Array: ...
 
     def constraint_forces(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, *,
+                          f_ext: Wrenches | None = None, base_motion: BaseMotion | None = None,
                           near: ArrayLike | None = None) -> Array: ...
 
     def regressor(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike) -> Array: ...
@@ -122,6 +127,7 @@ class RobotDynamics(Protocol):
                near: ArrayLike | None = None) -> Energy: ...
 
     def base_wrench(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, *,
+                    f_ext: Wrenches | None = None, base_motion: BaseMotion | None = None,
                     near: ArrayLike | None = None) -> Array: ...
 
 
