@@ -3,6 +3,7 @@
 import copy
 import pickle
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -118,3 +119,38 @@ def test_no_module_tests_for_the_class_of_closed_loops():
     asking = [str(path) for path in files if re.search(
         r'isinstance\([^()]*(?:\([^()]*\))?[^()]*ClosedLoopDynamics', path.read_text())]
     assert not asking
+
+
+def test_models_that_share_code_agree_with_own_code_and_trace_nothing_anew(rng, monkeypatch):
+    """Identified models differ in their numbers alone: one kernel serves all of them."""
+    from robodyn_ros.kernels import kernel as kernels
+
+    model = rd.load_model(ROOT / 'urdf/articulated_3r.urdf.xacro')
+    spin = np.where(np.arange(3)[:, None] < 2, [0.0, 0.6, 0.8], np.nan)  # the last rotor does not
+    model = replace(model, spin_axis=spin, gear_ratio=np.full(3, 50.0), armature=np.full(3, 0.2),
+                    motor_friction=np.full((3, 3), 0.3))
+    curve = model.friction_curve.copy()
+    curve[1] = [1.0, 2.0, 0.1, 0.05, 0.7, 0.1, 0.0]
+    loaded = curve.copy()
+    loaded[0] = [0.5, 1.0, 0.0, 0.0, 0.0, 1.0, 0.1]
+    q, qd, u = rng.normal(size=(3, 9, model.n))
+    calls = {'inverse_dynamics': (q, qd, u), 'forward_dynamics': (q, qd, u), 'gravity': (q,),
+             'mass_matrix': (q,), 'friction': (qd, q), 'terms': (q, qd)}
+    for friction in (model.friction_curve, curve, loaded):
+        first = replace(model, friction_curve=friction)
+        second = first.with_standard_parameters(
+            first.standard_parameters * rng.uniform(0.8, 1.2, len(model.parameter_names)))
+        for one in (first, second):
+            own = rd.Dynamics(one, friction_width=0.05)
+            want = {name: getattr(own, name)(*args) for name, args in calls.items()}
+            if one is second:
+                monkeypatch.setattr(kernels, 'trace', None)
+            shared = pickle.loads(pickle.dumps(own.with_model(one, shared_code=True)))
+            for name, args in calls.items():
+                got = getattr(shared, name)(*args)
+                np.testing.assert_allclose(flat(got), flat(want[name]), rtol=1e-9, atol=1e-10,
+                                           err_msg=name)
+            monkeypatch.undo()
+    np.testing.assert_allclose(shared.gravity(q[0]), own.gravity(q[0]), rtol=1e-9, atol=1e-10)
+    with pytest.raises(rd.ShapeError, match='valid: q, qd'):
+        shared.kernel('terms').general(q)

@@ -210,14 +210,13 @@ class Catalogue:
         shapes = self._shapes()
         if name not in shapes:
             raise UnknownNameError('term', name, shapes)
-        function = getattr(self, name.removeprefix(MOVING))
-        if name == 'friction' and self.model.friction_follows_load:
-            function = self.friction_in_a_pose
-        return self._spec(name, *shapes[name], function)
+        return self._spec(name, *shapes[name], self.function_of(name))
 
-    def friction_in_a_pose(self, q: Any, qd: Any) -> Any:
-        """Return `friction` with its arguments in the order of the kernels."""
-        return self.friction(qd, q)
+    def function_of(self, name: str) -> Callable[..., Any]:
+        """Return the function of a term, with its arguments in the order of the kernels."""
+        if name == 'friction' and self.model.friction_follows_load:
+            return lambda q, qd: self.friction(qd, q)
+        return getattr(self, name.removeprefix(MOVING))  # type: ignore[no-any-return]
 
     def _shapes(self) -> dict[str, tuple[tuple[str, ...], tuple[int, ...]]]:
         """Names of the terms, their arguments and the shape of their result."""
@@ -313,16 +312,23 @@ class Catalogue:
 
 def fingerprint(model: Model, friction_width: float) -> str:
     """Digest of everything that the traced functions read, this package included."""
+    frames = sorted((name, frame.body, frame.rotation.tobytes(), frame.translation.tobytes())
+                    for name, frame in model.link_frames.items())
+    return digest_of(
+        model.parent, model.prismatic, model.carrier, model.floating, friction_width, frames,
+        model.gravity, model.axis, model.rotation, model.translation, model.row, model.offset,
+        model.inertial_parameters, model.base_inertial_parameters, model.link_friction,
+        model.motor_friction, model.armature, model.gear_ratio, model.motor_row, model.spin_axis,
+        model.friction_curve)
+
+
+def digest_of(*values: Any) -> str:
+    """Digest of some values and of the source code of this folder."""
     digest = hashlib.sha256(_source_digest())
-    for value in (model.parent, model.prismatic, model.carrier, model.floating, friction_width,
-                  sorted((name, frame.body, frame.rotation.tobytes(), frame.translation.tobytes())
-                         for name, frame in model.link_frames.items())):
-        digest.update(repr(value).encode())
-    for array in (model.gravity, model.axis, model.rotation, model.translation, model.row,
-                  model.offset, model.inertial_parameters, model.base_inertial_parameters,
-                  model.link_friction, model.motor_friction, model.armature, model.gear_ratio,
-                  model.motor_row, model.spin_axis, model.friction_curve):
-        digest.update(f'{array.shape}'.encode() + array.tobytes())
+    for value in values:
+        array = isinstance(value, np.ndarray)
+        digest.update(f'{value.shape}'.encode() + value.tobytes() if array
+                      else repr(value).encode())
     return digest.hexdigest()
 
 

@@ -90,9 +90,12 @@ class ClosedLoopDynamics(LoopKinematics):
         """Copies and pickles hold the model and the loops; kernels belong to the process."""
         return _make, (self.model, self.loops, self.home, self.friction_width)
 
-    def with_model(self, model: Model, *,
-                   friction_width: float | None = None) -> ClosedLoopDynamics:
-        """Return the dynamics of the same loops for a tree with other parameters."""
+    def with_model(self, model: Model, *, friction_width: float | None = None,
+                   shared_code: bool = False) -> ClosedLoopDynamics:
+        """Return the dynamics of the same loops for a tree with other parameters.
+
+        No code is shared: ``shared_code`` is accepted as in `Dynamics` and has no effect.
+        """
         width = self.friction_width if friction_width is None else friction_width
         return ClosedLoopDynamics(model, self.loops, start=self.home, friction_width=width)
 

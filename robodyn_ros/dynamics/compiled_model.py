@@ -10,6 +10,7 @@ import numpy as np
 
 from robodyn_ros.dynamics.catalogue import Catalogue
 from robodyn_ros.dynamics.large_robots import LARGE, LargeRobot
+from robodyn_ros.dynamics.parametric import ParametricCatalogue
 from robodyn_ros.errors import ValueRangeError, check_type
 from robodyn_ros.kernels import Kernel, KernelSpec
 from robodyn_ros.model import A_MODEL, Model
@@ -27,9 +28,12 @@ class CompiledModel:
         Width of the smooth sign of Coulomb friction, rad/s or m/s.
     threads : int
         Maximum number of threads for a batch.
+    shared_code : bool
+        Take the parameters as inputs of the compiled code, see `Dynamics`.
     """
 
-    def __init__(self, model: Model, *, friction_width: float = 0.0, threads: int = 1):
+    def __init__(self, model: Model, *, friction_width: float = 0.0, threads: int = 1,
+                 shared_code: bool = False):
         check_type('model', model, Model, A_MODEL)
         if not (np.isfinite(friction_width) and friction_width >= 0):
             raise ValueRangeError('friction_width', friction_width, 'a finite number >= 0')
@@ -38,7 +42,9 @@ class CompiledModel:
         self.model, self.joints = model, model.joints
         self.friction_width = friction_width
         self.threads = threads
-        self.catalogue = Catalogue(model, friction_width)
+        self.shared_code = shared_code and not model.floating and model.n <= LARGE
+        kind = ParametricCatalogue if self.shared_code else Catalogue
+        self.catalogue = kind(model, friction_width)
         self._kernels: dict[Any, Kernel] = {}
 
     def __repr__(self) -> str:
@@ -47,7 +53,8 @@ class CompiledModel:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copies and pickles hold the model; kernels belong to the process."""
-        return _make, (type(self), self.model, self.friction_width, self.threads)
+        return _make, (type(self), self.model, self.friction_width, self.threads,
+                       self.shared_code)
 
     def kernel(self, name: str) -> Kernel:
         """Return the kernel of a term, for callers that need its address or operation count."""
@@ -84,5 +91,5 @@ class CompiledModel:
 
 
 def _make(kind: type[CompiledModel], model: Model, friction_width: float,
-          threads: int) -> CompiledModel:
-    return kind(model, friction_width=friction_width, threads=threads)
+          threads: int, shared_code: bool) -> CompiledModel:
+    return kind(model, friction_width=friction_width, threads=threads, shared_code=shared_code)

@@ -41,6 +41,10 @@ class Dynamics(Reactions, ParameterFunctions, WholeBody):
         0, the default, the sign itself is used.
     threads : int
         Maximum number of threads for a batch.
+    shared_code : bool
+        Let all models that differ from this one in their parameters alone share the compiled
+        code, which takes the parameters as inputs. A call takes longer, but nothing is compiled
+        for the next model. Robots with a floating base or more than 64 joints ignore it.
 
     Notes
     -----
@@ -84,10 +88,12 @@ class Dynamics(Reactions, ParameterFunctions, WholeBody):
         """The dynamics of the robot with its loops cut open: the object itself."""
         return self
 
-    def with_model(self, model: Model, *, friction_width: float | None = None) -> Dynamics:
+    def with_model(self, model: Model, *, friction_width: float | None = None,
+                   shared_code: bool = False) -> Dynamics:
         """Return the dynamics of the same robot with other parameters."""
         width = self.friction_width if friction_width is None else friction_width
-        return Dynamics(model, friction_width=width, threads=self.threads)
+        return Dynamics(model, friction_width=width, threads=self.threads,
+                        shared_code=shared_code)
 
     # kernels of single states, compiled when first used -------------------------------------
 

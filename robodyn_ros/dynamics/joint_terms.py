@@ -49,11 +49,11 @@ def friction_torque(model: Model, qd: Any, width: float, loads: Any = None) -> A
         for k in np.flatnonzero(row):
             total[k] = total[k] + row[k] * torque
 
-    curved = ~np.isnan(model.friction_curve[:, 0])
+    curved = model.has_curve
     for i in np.flatnonzero(curved):
         load = None if loads is None else loads[np.flatnonzero(model.row[i])[0]]
-        add(model.row[i], _curve(model.friction_curve[i], sparse_dot(model.row[i], qd), width,
-                                 load))
+        curve, speed = model.friction_curve[i].tolist(), sparse_dot(model.row[i], qd)
+        add(model.row[i], _curve(curve, speed, width, load))
     for rows, parameters, plain in ((model.row, model.link_friction, ~curved),
                                     (model.motor_row, model.motor_friction,
                                      np.ones_like(curved))):
@@ -70,7 +70,7 @@ def friction_torque(model: Model, qd: Any, width: float, loads: Any = None) -> A
 
 def _curve(curve: Any, speed: Any, width: float, load: Any) -> Any:
     """Friction torque of one joint's friction curve, see `CURVE`."""
-    viscous, coulomb, offset, asymmetric, stribeck, velocity, by_load = map(float, curve)
+    viscous, coulomb, offset, asymmetric, stribeck, velocity, by_load = curve
     direction, size = smooth_sign(speed, width), speed * sign(speed)
     dry: Any = coulomb
     if stribeck:

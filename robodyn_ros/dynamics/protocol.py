@@ -77,7 +77,8 @@ class RobotDynamics(Protocol):
         """Width of the smooth sign of Coulomb friction, rad/s or m/s."""
         ...
 
-    def with_model(self, model: Model, *, friction_width: float | None = None) -> RobotDynamics:
+    def with_model(self, model: Model, *, friction_width: float | None = None,
+                   shared_code: bool = False) -> RobotDynamics:
         ...
 
     def warm_up(self, *names: str) -> None: ...

@@ -11,8 +11,8 @@ import numpy as np
 from robodyn_ros.dynamics import Dynamics, RobotDynamics
 from robodyn_ros.dynamics.catalogue import Catalogue
 from robodyn_ros.dynamics.loop_closure import LoopClosure
+from robodyn_ros.dynamics.parametric import PARAMETERS, with_symbols
 from robodyn_ros.errors import UnknownNameError
-from robodyn_ros.export.parametric import PARAMETERS, with_symbols
 from robodyn_ros.model import Model
 
 DEFAULT_TERMS = ('gravity', 'coriolis', 'friction', 'mass_matrix', 'inverse_dynamics',

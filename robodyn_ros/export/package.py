@@ -10,6 +10,7 @@ from pathlib import Path
 
 from robodyn_ros.dynamics import RobotDynamics, dynamics_of
 from robodyn_ros.dynamics.loops import Loops
+from robodyn_ros.dynamics.parametric import PARAMETERS
 from robodyn_ros.errors import OutputError, UnknownNameError
 from robodyn_ros.export.c_code import Dialect
 from robodyn_ros.export.functions import (
@@ -19,7 +20,6 @@ from robodyn_ros.export.functions import (
     exported_functions,
     link_names,
 )
-from robodyn_ros.export.parametric import PARAMETERS
 from robodyn_ros.keywords import checked_keywords
 from robodyn_ros.model import Model
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from robodyn_ros.dynamics.parametric import PARAMETERS
 from robodyn_ros.export.functions import Function
 from robodyn_ros.export.package import Package
-from robodyn_ros.export.parametric import PARAMETERS
 from robodyn_ros.spatial import Array
 
 STATES = 3

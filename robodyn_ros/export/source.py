@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from robodyn_ros.dynamics.parametric import PARAMETERS
 from robodyn_ros.export.c_code import c_statements
 from robodyn_ros.export.functions import Function
 from robodyn_ros.export.package import Package
-from robodyn_ros.export.parametric import PARAMETERS
 from robodyn_ros.export.support import support_code
 from robodyn_ros.export.values import FORMAT, PAYLOAD, READER
 from robodyn_ros.kernels.expression import trace

@@ -34,7 +34,7 @@ def implausible(dynamics: RobotDynamics, identified: Model, q: Array) -> tuple[s
     """
     poses = q[::max(1, len(q) // POSES)]
     before = dynamics.gravity(poses)
-    after = dynamics.with_model(identified).gravity(poses)
+    after = dynamics.with_model(identified, shared_code=True).gravity(poses)
     sizes = np.linalg.norm(before, axis=0)
     reasons = []
     for k, joint in enumerate(dynamics.joint_names):

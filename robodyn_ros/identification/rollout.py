@@ -132,7 +132,7 @@ def roll_out_along(dynamics: RobotDynamics, identified: Model, segments: Sequenc
         s.t[0], s.t[-1] - steps * STEP, each), steps) for s in long], axis=1)
     starts, n = measured.shape[1], dynamics.n
     after = [round(horizon / STEP) for horizon in possible]
-    model, description = (dynamics.with_model(m, friction_width=WIDTH)
+    model, description = (dynamics.with_model(m, friction_width=WIDTH, shared_code=True)
                           for m in (identified, dynamics.model))
     gains = automatic_gains(model)
     on = np.repeat([[0.0], [1.0]], starts, axis=0)  # open loop, then closed loop

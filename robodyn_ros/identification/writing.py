@@ -132,7 +132,7 @@ def motors_of(model: Model) -> dict[str, Any]:
             'link_friction': {'viscous': float(total[0]), 'coulomb': float(total[1]),
                               'offset': float(total[2])},
             'armature': float(model.armature[body])}
-        if not np.isnan(model.friction_curve[body, 0]):
+        if model.has_curve[body]:
             joints[joint]['friction_curve'] = dict(zip(
                 CURVE, model.friction_curve[body].tolist(), strict=True))
         if model.effort.measured == 'current':

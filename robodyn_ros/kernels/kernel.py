@@ -51,6 +51,8 @@ class KernelSpec:
         Shape of the result for one sample.
     function : callable
         Takes one array for each input, of floats or symbols.
+    constants : tuple of ndarray
+        Values of the last inputs, which are not given in calls.
     """
 
     key: str
@@ -58,6 +60,7 @@ class KernelSpec:
     sizes: tuple[int, ...]
     shape: tuple[int, ...]
     function: Callable[..., Any]
+    constants: tuple[Array, ...] = ()
 
 
 class Kernel:
@@ -86,6 +89,8 @@ class Kernel:
     @cached_property
     def single(self) -> Callable[..., Any]:
         """The fast function of one sample; all other arguments are passed on to `general`."""
+        if self.spec.constants:
+            return self.general
         return fast_call(self._single_address, self.spec.sizes, self.spec.shape or (1,),
                          self.general)
 
@@ -133,8 +138,10 @@ class Kernel:
             An argument has the wrong shape; the message names it and the valid shapes.
         """
         spec = self.spec
-        if len(arguments) != len(spec.sizes):
-            raise ShapeError('call', f'{len(arguments)} arrays', ', '.join(spec.arguments))
+        free = len(spec.sizes) - len(spec.constants)
+        if len(arguments) != free:
+            raise ShapeError('call', f'{len(arguments)} arrays', ', '.join(spec.arguments[:free]))
+        arguments += spec.constants
         arrays = [check_array(argument, size, name) for argument, size, name in zip(
             arguments, spec.sizes, spec.arguments, strict=True)]
         lengths = {len(array) for array in arrays if array.ndim == 2}

@@ -11,7 +11,7 @@ from functools import cached_property
 from numbers import Real
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from robodyn_ros.description.robot import EffortMeaning, Finding, RobotDescription
 from robodyn_ros.errors import UnknownNameError, ValueRangeError
@@ -299,6 +299,11 @@ class Model:
     def with_plain_friction(self) -> Model:
         """Return the same robot with only viscous and Coulomb friction and offsets."""
         return replace(self, friction_curve=np.full_like(self.friction_curve, np.nan))
+
+    @cached_property
+    def has_curve(self) -> NDArray[np.bool_]:
+        """Which joints have a friction curve in place of plain link friction, shape (b,)."""
+        return ~np.isnan(self.friction_curve[:, 0])
 
     @cached_property
     def friction_follows_load(self) -> bool:
