@@ -23,6 +23,7 @@ from robodyn_ros.fleet import (  # noqa: E402
     FleetError,
     find,
     identify_fleet,
+    merge_results,
     query,
     read_catalogue,
     read_results,
@@ -155,6 +156,31 @@ def test_questions_in_sql(results, capsys):
     assert main(['fleet', 'query', str(results[0]), 'select max(total_error) from results']) == 0
     assert main(['fleet', 'query', str(results[0]), 'select nonsense']) == 2
     assert 'nonsense' in capsys.readouterr().err
+
+
+def test_all_logs_of_a_robot_are_one_fit(results, fleet, tmp_path, capsys):
+    table = merge_results(results[0])
+    frame = read_results(results[0])
+    worn = fleet[1].robot
+    for robot, own in table.groupby('robot'):
+        assert own.logs.unique().tolist() == [6]
+        single = frame[frame.robot == robot].groupby('parameter').estimate
+        for row in own.itertuples():
+            mean, low, high = (getattr(single, name)()[row.parameter]
+                               for name in ('mean', 'min', 'max'))
+            assert abs(row.estimate - mean) < high - low
+        if robot != worn:
+            assert (own.standard_deviation < 1.5 * own.of_one_log).mean() > 0.7
+    out = tmp_path / 'merged.csv'
+    assert main(['fleet', 'merge', str(results[0]), '-o', str(out), '--until',
+                 '2026-01-20']) == 0
+    assert '3 logs, 2026-01-05 to 2026-01-19' in capsys.readouterr().out.replace('\n', ' ')
+    assert set(pandas.read_csv(out).logs) == {3}
+    assert main(['fleet', 'merge', str(results[0]), '--since', '2027-01-01', '-o',
+                 str(tmp_path / 'none.csv')]) == 2
+    assert main(['fleet', 'merge', str(results[0]), '--since', 'spring', '-o',
+                 str(tmp_path / 'none.csv')]) == 2
+    assert 'ISO 8601' in capsys.readouterr().err
 
 
 def test_the_best_of_several_searches_for_an_excitation_is_kept(cluster):

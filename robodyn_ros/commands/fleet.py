@@ -26,6 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                          _identify))
     _add_report(action('report', 'write a page on what changed, what differs and which robots '
                        'need attention', _report))
+    _add_merge(action('merge', 'fit each robot to all its logs together', _merge))
     _add_query(action('query', 'answer a question in SQL about the table `results`', _query))
     _add_simulate(action('simulate', 'write the logs of a simulated fleet with worn joints',
                          _simulate))
@@ -50,6 +51,17 @@ def _add_report(parser: argparse.ArgumentParser) -> None:
         help='the page (default: fleet.html)')
     add('--false-alarms', type=float, default=0.01, metavar='FRACTION',
         help='expected fraction of false findings among all findings (default: 0.01)')
+    add_force(parser)
+
+
+def _add_merge(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add('results', type=Path, metavar='FOLDER', help='folder of the results')
+    add('-o', '--output', type=Path, default=Path('merged.csv'), metavar='FILE',
+        help='table of the parameters, .csv or .parquet (default: merged.csv)')
+    add('--since', metavar='DATE', help='first date of the logs, for example 2026-11-01 '
+        '(default: that of the first log)')
+    add('--until', metavar='DATE', help='last date of the logs (default: that of the last log)')
     add_force(parser)
 
 
@@ -102,6 +114,25 @@ def _report(options: argparse.Namespace) -> int:
               f'{change.date:%Y-%m-%d} (p {change.p:.1g})')
     print(f'{len(findings.changes)} changed parameters, {len(findings.outliers)} outlying logs, '
           f'{len(findings.bad)} unusable logs; written to {options.output}')
+    return 0
+
+
+def _merge(options: argparse.Namespace) -> int:
+    from robodyn_ros.fleet import merge_results
+
+    refuse_existing(options, options.output)
+    table = merge_results(options.results, since=options.since, until=options.until)
+    with whole_file(options.output) as temporary:
+        if options.output.suffix == '.parquet':
+            table.to_parquet(temporary, index=False)
+        else:
+            table.to_csv(temporary, index=False)
+    for robot, own in table.groupby('robot'):
+        ratio = (own.standard_deviation / own.of_one_log).median()
+        print(f'{robot}: {len(own)} base parameters from {own.logs.iloc[0]} logs, '
+              f'{own["first"].iloc[0]:%Y-%m-%d} to {own["last"].iloc[0]:%Y-%m-%d}; median '
+              f'standard deviation {ratio:.2f} times that of one log')
+    print(f'written to {options.output}')
     return 0
 
 

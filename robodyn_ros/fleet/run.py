@@ -11,7 +11,7 @@ from typing import Any
 from robodyn_ros.errors import FleetError, OutputError
 from robodyn_ros.fleet.catalogue import Catalogue
 from robodyn_ros.fleet.cluster import client_of
-from robodyn_ros.fleet.store import KEPT, known_keys, write_rows
+from robodyn_ros.fleet.store import KEPT, known_keys, write_factors, write_rows
 from robodyn_ros.fleet.work import Done, Task, lost, work
 from robodyn_ros.packages import package
 
@@ -90,7 +90,9 @@ def identify_fleet(catalogue: Catalogue, folder: str | Path, *, scheduler: str |
             if done.rows is None:
                 known += 1
             else:
-                write_rows(folder, done.key, done.rows)
+                if done.factors is not None:
+                    write_factors(folder, done.key, done.factors)
+                write_rows(folder, done.key, done.rows)  # last: they mark what is finished
                 fresh += 1
                 bad += done.rows[0]['status'] == 'bad'
             if progress:

@@ -1,15 +1,22 @@
-"""Stores the results of a fleet as Parquet files, one for each log, and reads them."""
+"""Stores the results of a fleet as Parquet files, one for each log, and reads them.
+
+The folder ``factors`` holds what a fit of several logs needs of each log, see `merge_results`.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
-from robodyn_ros.errors import LogError
+import numpy as np
+
+from robodyn_ros.errors import LogError, OutputError
 from robodyn_ros.files import whole_file
 from robodyn_ros.fleet.work import Row
+from robodyn_ros.identification.merging import LogFactors
 from robodyn_ros.packages import package
 
+FACTORS = 'factors'  # folder within that of the results
 KEPT = 'finished results are kept, and the same command continues with the others'
 
 # name and type of every column; there is a row for each robot, log and base parameter
@@ -41,7 +48,55 @@ def write_rows(folder: Path, key: str, rows: list[Row]) -> None:
         [{name: row.get(name) for name in COLUMNS} for row in rows],
         schema=arrow.schema([(name, arrow.type_for_alias(kind))
                              for name, kind in COLUMNS.items()]))
-    with whole_file(folder / f'{key}.parquet', suffix='.part', remark=KEPT) as temporary:
+    _write(table, folder / f'{key}.parquet')
+
+
+def write_factors(folder: Path, key: str, log: LogFactors) -> None:
+    """Write the factors of one log, of which only the upper triangles are stored.
+
+    Raises
+    ------
+    OutputError
+        The file cannot be written.
+    """
+    size = log.factors.shape[2]
+    square = np.zeros((len(log.factors), size, size))
+    square[:, :log.factors.shape[1]] = log.factors
+    above, right = np.triu_indices(size)
+    upper = square[:, above, right]
+    row = {'names': log.names, 'expressions': log.expressions, 'count': log.count.tolist(),
+           'factors': upper.ravel().tolist()}
+    target = folder / FACTORS
+    try:
+        target.mkdir(exist_ok=True)
+    except OSError as error:
+        raise OutputError(f'it cannot be made: {error.strerror}', path=target) from None
+    _write(package('pyarrow').Table.from_pylist([row]), target / f'{key}.parquet')
+
+
+def read_factors(folder: Path, key: str) -> LogFactors:
+    """Return the factors of one log.
+
+    Raises
+    ------
+    LogError
+        They are not there.
+    """
+    path = folder / FACTORS / f'{key}.parquet'
+    try:
+        row, = package('pyarrow.parquet').read_table(path).to_pylist()
+    except OSError as error:
+        raise LogError(f'cannot be read: {error}', source=str(path), valid='results that this '
+                       'version has written; delete the old ones') from None
+    count, size = np.array(row['count']), len(row['names']) + 1
+    factors = np.zeros((len(count), size, size))
+    above, right = np.triu_indices(size)
+    factors[:, above, right] = np.reshape(row['factors'], (len(count), -1))
+    return LogFactors(tuple(row['names']), tuple(row['expressions']), factors, count)
+
+
+def _write(table: Any, path: Path) -> None:
+    with whole_file(path, suffix='.part', remark=KEPT) as temporary:
         package('pyarrow.parquet').write_table(table, temporary)
 
 

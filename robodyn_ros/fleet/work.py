@@ -17,6 +17,7 @@ from robodyn_ros.experiment.results import split_logs
 from robodyn_ros.files import sha256_of
 from robodyn_ros.fleet.catalogue import FleetLog, FleetRobot
 from robodyn_ros.identification import Settings, identify, read_log, validate
+from robodyn_ros.identification.merging import LogFactors, log_factors
 from robodyn_ros.model import load_model
 from robodyn_ros.packages import package
 
@@ -53,10 +54,13 @@ class Done:
     rows : list of dict or None
         One row for each base parameter, or a single row with the reason why there are none; None
         if the result of this key is known already.
+    factors : LogFactors, optional
+        What a fit of all logs of the robot needs of this one; None where there is no estimate.
     """
 
     key: str
     rows: list[Row] | None
+    factors: LogFactors | None = None
 
 
 def work(task: Task, known: frozenset[str]) -> Done:
@@ -74,6 +78,7 @@ def work(task: Task, known: frozenset[str]) -> Done:
     """
     with tempfile.TemporaryDirectory(prefix='robodyn_fleet_') as folder:
         hashes: dict[str, str] = {}
+        factors = None
         try:
             files = {kind: _local(url, Path(folder) / kind) for kind, url in task.robot.files}
             log = _local(task.log.url, Path(folder) / 'log')
@@ -82,7 +87,7 @@ def work(task: Task, known: frozenset[str]) -> Done:
             key = _key(task, hashes)
             if key in known:
                 return Done(key, None)
-            rows = _identified(task, files, log, hashes)
+            rows, factors = _identified(task, files, log, hashes)
         except Exception as error:  # readers of damaged files raise errors of any kind
             words = str(error) if isinstance(error, RobodynError) else \
                 f'{type(error).__name__}: {error}'
@@ -90,7 +95,7 @@ def work(task: Task, known: frozenset[str]) -> Done:
             rows = [{'status': 'bad', 'reason': words[:2000]}]
     about = task.about() | {'key': key, 'log_sha256': hashes.get('log', ''),
                             'urdf_sha256': hashes.get('urdf', '')}
-    return Done(key, [about | row for row in rows])
+    return Done(key, [about | row for row in rows], factors)
 
 
 def lost(task: Task, reason: str) -> Done:
@@ -137,8 +142,8 @@ def _robot(files: dict[str, Path], hashes: dict[str, str]) -> RobotDynamics:
 
 
 def _identified(task: Task, files: dict[str, Path], log: Path, hashes: dict[str, str],
-                ) -> list[Row]:
-    """Return the rows of one log, from the same steps as in `robodyn identify`."""
+                ) -> tuple[list[Row], LogFactors]:
+    """Return the rows and factors of one log, from the same steps as in `robodyn identify`."""
     robot = _robot(files, hashes)
     measured = read_log(log, robot, files.get('format'))
     fit, held_out = split_logs([measured], task.fit_fraction)
@@ -159,4 +164,4 @@ def _identified(task: Task, files: dict[str, Path], log: Path, hashes: dict[str,
             'interval_lower': row['interval_lower'], 'interval_upper': row['interval_upper'],
             'nominal': row['nominal'], 'significant': row['significant'],
             'expression': row['expression'], 'joint_error': errors.get(joint)})
-    return rows
+    return rows, log_factors(result)

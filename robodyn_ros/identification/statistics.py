@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from robodyn_ros.identification.decimation import OUTPUT_RATE
 from robodyn_ros.identification.estimation import Estimate
-from robodyn_ros.identification.observations import Observations
+from robodyn_ros.identification.observations import Block, Observations
 from robodyn_ros.numerics import safe_divide
 from robodyn_ros.spatial import Array
 
@@ -216,8 +216,7 @@ def _rows(observations: Observations, kept: tuple[int, ...], estimate: Estimate,
     blocks = list(observations.blocks())
     step = min(float(block.t[1] - block.t[0]) for block in blocks)
     order = int(np.clip(np.ceil(span / step), MAX_ORDER, LONGEST_ORDER))
-    slopes = [np.gradient(block.measured, block.t, axis=0) if len(block.t) > 1
-              else np.zeros_like(block.measured) for block in blocks]
+    slopes = [torque_slope(block) for block in blocks]
     for row, sigma in enumerate(estimate.sigma):
         if estimate.count[row] < 10:
             continue
@@ -227,6 +226,13 @@ def _rows(observations: Observations, kept: tuple[int, ...], estimate: Estimate,
             pieces.append((np.column_stack([w, -slope[:, row]]) * use[:, None] / sigma,
                            (block.tau[:, row] - w @ estimate.values) * use, use))
         yield _Row(row, float(sigma), pieces, order)
+
+
+def torque_slope(block: Block) -> Array:
+    """Return the derivative of the measured torques with respect to time, shape (M, rows)."""
+    if len(block.t) < 2:
+        return np.zeros_like(block.measured)
+    return np.asarray(np.gradient(block.measured, block.t, axis=0))
 
 
 def long_run_factor(residual: Array) -> float:
