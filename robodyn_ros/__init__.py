@@ -71,6 +71,7 @@ if TYPE_CHECKING:  # imported when first used
         write_urdf,
     )
     from robodyn_ros.model import Model, build_model, load_model, model_from_dh
+    from robodyn_ros.simulation.integrate import SimulatedMotion, simulate
     from robodyn_ros.simulation.mjcf import write_mjcf
     from robodyn_ros.spatial import Inertial
 
@@ -92,6 +93,7 @@ _LAZY = {
     **dict.fromkeys(('Model', 'build_model', 'load_model', 'model_from_dh'), 'model'),
     'Inertial': 'spatial',
     'export_c': 'export',
+    **dict.fromkeys(('SimulatedMotion', 'simulate'), 'simulation.integrate'),
     'write_mjcf': 'simulation.mjcf',
 }
 
@@ -100,13 +102,13 @@ __all__ = [
     'DriveGains', 'Dynamics', 'ElasticTorque', 'Energy', 'Excitation', 'FilterSettings',
     'FlexibleDynamics', 'FloatingBaseResult', 'IdentificationError', 'InertiaBounds', 'Inertial',
     'LagrangeEuler', 'Limits', 'Log', 'LogError', 'LogFormat', 'Model', 'OperationalSpace', 'Plan',
-    'Result', 'RobodynError', 'RobotDynamics', 'Rollout', 'Settings', 'ShapeError', 'Terms',
-    'Thresholds', 'UnknownNameError', 'Validation', 'ValueRangeError', '__version__',
-    'base_parameters', 'build_model', 'cross_validate', 'dynamics_of', 'export_c', 'identify',
-    'identify_drive_gains', 'identify_floating_base', 'inertia_bounds', 'load_model',
+    'Result', 'RobodynError', 'RobotDynamics', 'Rollout', 'Settings', 'ShapeError',
+    'SimulatedMotion', 'Terms', 'Thresholds', 'UnknownNameError', 'Validation', 'ValueRangeError',
+    '__version__', 'base_parameters', 'build_model', 'cross_validate', 'dynamics_of', 'export_c',
+    'identify', 'identify_drive_gains', 'identify_floating_base', 'inertia_bounds', 'load_model',
     'model_from_dh', 'optimise_excitation', 'optimize_excitation', 'read_log', 'reduce',
-    'roll_out', 'save_motors', 'save_parameters', 'validate', 'validation_plan', 'write_mjcf',
-    'write_urdf',
+    'roll_out', 'save_motors', 'save_parameters', 'simulate', 'validate', 'validation_plan',
+    'write_mjcf', 'write_urdf',
 ]
 
 
