@@ -29,6 +29,7 @@ UR10 = (DATA / 'ur10/ur10_nomesh.urdf').read_text()
 PALLETISER, CONFIG = LWR4.parent / 'palletiser.urdf.xacro', LWR4.parent.parent / 'config/robots'
 LOOPS = CONFIG / 'palletiser_loops.yaml'
 ARMS = {'panda': (PANDA, 'panda_hand'), 'ur10': (UR10, 'wrist_3_link')}
+LAWS = ('feedforward_pd', 'feedforward_gravity', 'computed_torque')  # with the model
 SENSORS = ('position_step:=1e-5', 'velocity_noise:=1e-3')
 
 
@@ -59,18 +60,19 @@ def test_models_track_ten_times_better_than_pd_also_with_a_known_payload(world, 
                     controller=('mode:=pd',)) as loop:
         motion = fast_motion(loop.model)
         error = {'pd': rms(loop.follow(motion))}
-        for law in ('feedforward_pd', 'feedforward_gravity', 'computed_torque'):
+        for law in LAWS:
             loop.law(law)
             error[law] = rms(loop.follow(motion))
         load = payload(hand, 3.0, (0.0, 0.0, 0.1))
         assert world.call(SetPayload, 'simulator/set_payload', load).success
-        error['untold'] = rms(loop.follow(motion))
+        error['unknown payload'] = rms(loop.follow(motion))
         assert world.call(SetPayload, 'feedforward/set_payload', load).success
-        error['told'] = rms(loop.follow(motion))
+        error['known payload'] = rms(loop.follow(motion))
         print(robot_node, name, error)
-        for law in ('feedforward_pd', 'feedforward_gravity', 'computed_torque', 'told'):
-            assert error[law] < 0.1 * error['pd'], error
-        assert error['told'] < min(2 * error['computed_torque'], 0.2 * error['untold'])
+        known, unknown = error['known payload'], error['unknown payload']
+        for each in (*(error[law] for law in LAWS), known):
+            assert each < 0.1 * error['pd'], error
+        assert known < min(2 * error['computed_torque'], 0.2 * unknown)
 
 
 def test_a_parallelogram_is_controlled_in_its_independent_joints(world):

@@ -17,7 +17,7 @@ BOMB = ('<!DOCTYPE r [<!ENTITY e0 "aaaaaaaaaa">'
 
 
 def two(first, second=None):
-    """Two links and a joint; parts replaced."""
+    """A robot of two links, with one or two joints."""
     return robot(link('a', 1.0), link('b', 1.0), first, second or '')
 
 

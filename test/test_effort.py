@@ -1,4 +1,4 @@
-"""What efforts mean: reading it, telling it from logs, honouring it in fits and simulations."""
+"""The meaning of efforts: read from files, found in logs, used in fits and simulations."""
 
 from dataclasses import replace
 

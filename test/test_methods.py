@@ -20,7 +20,7 @@ MODEL = replace(TRUE, lower=np.full(2, -2.0), upper=np.full(2, 2.0),
 
 @pytest.fixture(scope='module')
 def results():
-    """Noise of the positions passes the filter, as far as accelerations of its own size."""
+    """Results of all methods; the noise of the positions partly passes the filter."""
     rng = np.random.default_rng(3)
     t, q, qd, qdd = fourier_motion(MODEL, rng, 20, 200)
     tau = rd.Dynamics(TRUE).inverse_dynamics(q, qd, qdd)
@@ -31,7 +31,7 @@ def results():
     return {method: rd.identify(TRUE, log, method=method, **options) for method in METHODS}
 
 
-def wrong(values, result):
+def error_of(values, result):
     """The relative error of base parameters."""
     linear = LinearModel(rd.Dynamics(TRUE), 'lumped', friction=result.linear.friction)
     true = result.base_.matrix @ linear.nominal()
@@ -39,15 +39,16 @@ def wrong(values, result):
 
 
 def test_all_methods_find_the_robot(results):
-    errors = {method: wrong(one.estimate_.values, one) for method, one in results.items()}
+    errors = {method: error_of(one.estimate_.values, one) for method, one in results.items()}
     assert max(errors.values()) < 0.2, errors
     assert len({round(error, 9) for error in errors.values()}) == len(METHODS), errors
 
 
 @pytest.mark.parametrize('method', ['total', 'instrumental', 'didim', 'likelihood'])
-def test_noise_of_positions_biases_least_squares_but_not(method, results):
+def test_noise_of_positions_biases_least_squares_more_than(method, results):
     plain, better = results['weighted'], results[method]
-    assert wrong(better.estimate_.values, better) < 0.5 * wrong(plain.estimate_.values, plain)
+    assert error_of(better.estimate_.values, better) < 0.5 * error_of(
+        plain.estimate_.values, plain)
 
 
 def test_the_physically_consistent_parameters_follow_the_method(results):

@@ -190,21 +190,25 @@ def test_every_imported_package_is_declared():
     assert 'action_msgs' in keys('depend', 'robodyn_interfaces/package.xml')
 
 
+def copy_repository(target, without):
+    """Copy the files that git tracks or does not ignore, except those below a folder."""
+    files = subprocess.run(['git', 'ls-files', '-co', '--exclude-standard'], cwd=ROOT,
+                           capture_output=True, text=True)
+    if files.returncode:
+        pytest.skip('the repository is not under git here')
+    for name in files.stdout.splitlines():
+        if (ROOT / name).is_file() and not name.startswith(without):
+            (target / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, target / name)
+
+
 @pytest.mark.slow
 def test_a_workspace_built_with_colcon(tmp_path):
     """An empty workspace with the repository in src/, as the installation page has it."""
     colcon = shutil.which('colcon', path=f'{Path(sys.executable).parent}:{os.environ["PATH"]}')
     if colcon is None:
         pytest.skip('colcon is not installed')
-    tracked = subprocess.run(['git', 'ls-files', '-co', '--exclude-standard'], cwd=ROOT,
-                             capture_output=True, text=True)
-    if tracked.returncode:
-        pytest.skip('the repository is not under git here')
-    source = tmp_path / 'src/robodyn_ros'
-    for name in tracked.stdout.splitlines():
-        if (ROOT / name).is_file() and not name.startswith('test/data'):
-            (source / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(ROOT / name, source / name)
+    copy_repository(tmp_path / 'src/robodyn_ros', without='test/data')
     environment = os.environ | {
         'COLCON_DEFAULTS_FILE': os.devnull,
         'PATH': f'{Path(sys.executable).parent}:{os.environ["PATH"]}'}
@@ -237,15 +241,8 @@ def test_a_workspace_built_with_colcon(tmp_path):
 @pytest.mark.slow
 def test_a_wheel_has_all_files_and_no_common_names_on_path(tmp_path):
     """Built by pip from the files under version control."""
-    tracked = subprocess.run(['git', 'ls-files', '-co', '--exclude-standard'], cwd=ROOT,
-                             capture_output=True, text=True)
-    if tracked.returncode:
-        pytest.skip('the repository is not under git here')
     source = tmp_path / 'source'
-    for name in tracked.stdout.splitlines():
-        if (ROOT / name).is_file() and not name.startswith('test/'):
-            (source / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(ROOT / name, source / name)
+    copy_repository(source, without='test/')
     done = subprocess.run([sys.executable, '-m', 'pip', 'wheel', '-q', '--no-deps',
                            '--no-build-isolation', '-w', tmp_path, source],
                           capture_output=True, text=True, timeout=300)

@@ -114,8 +114,8 @@ def test_the_chosen_fraction_of_friction_is_compensated_with_a_smooth_sign():
     sticky = rd.Dynamics(rd.load_model(planar_2r(), motors={'joints': {
         'j1': {'link_friction': {'coulomb': 2.0}}}}), friction_width=0.05)
     state = np.zeros(2), np.array([0.5, 0.0])
-    torque = [Supervisor().command(0.0, sticky, tuning('gravity_compensation', friction=share),
-                                   state, 0.0, None).torque[0] for share in (0.0, 0.8)]
+    torque = [Supervisor().command(0.0, sticky, tuning('gravity_compensation', friction=part),
+                                   state, 0.0, None).torque[0] for part in (0.0, 0.8)]
     assert torque[1] - torque[0] == pytest.approx(0.8 * sticky.friction(state[1])[0])
 
 

@@ -11,7 +11,7 @@ G0 = 9.80665
 EXACT = {'rtol': 1e-12, 'atol': 1e-12}
 
 
-def test_1_planar_2r_kolyubin_2_2_3(rng):
+def test_planar_2r_kolyubin_2_2_3(rng):
     l1, d1, d2, m1, m2, i1, i2 = rng.uniform(0.2, 2.0, 7)
     model = rd.load_model(robot(
         link('base'), link('a', m1, (d1, 0, 0), (0, 0, 0, 0, 0, i1)),
@@ -35,7 +35,7 @@ def test_1_planar_2r_kolyubin_2_2_3(rng):
                                    rtol=1e-11, atol=1e-11)
 
 
-def test_2_planar_2r_with_motors_velagic_4_1_and_4_2(rng):
+def test_planar_2r_with_motors_velagic_4_1_and_4_2(rng):
     a1, l1, l2, m1, m2, i1, i2, mm2 = rng.uniform(0.2, 2.0, 8)
     k1, k2 = rng.uniform(10, 100, 2)
     im1, im2 = rng.uniform(1e-4, 1e-2, 2)
@@ -70,7 +70,7 @@ def test_2_planar_2r_with_motors_velagic_4_1_and_4_2(rng):
                                    mass @ qdd + c @ qd + g, rtol=1e-11, atol=1e-11)
 
 
-def test_3_rp_robot_technion_exercise_8(rng):
+def test_rp_robot_technion_exercise_8(rng):
     m2, m3, i2, com = rng.uniform(0.3, 2.0, 4)
     # link 2 slides along x of link 1; its centre of mass lies `com` behind the tip at d2
     model = rd.load_model(robot(
@@ -90,7 +90,7 @@ def test_3_rp_robot_technion_exercise_8(rng):
             b * G0 * np.cos(q[0]), (m2 + m3) * G0 * np.sin(q[0])], **EXACT)
 
 
-def test_4_pendulum_with_motor_and_gear_kolyubin_2_35(rng):
+def test_pendulum_with_motor_and_gear_kolyubin_2_35(rng):
     i_l, m, d, i_m, k_fl, k_fm, length = rng.uniform(0.1, 1.0, 7)
     ratio, force = 50.0, 3.0
     model = rd.load_model(robot(
@@ -117,7 +117,7 @@ def test_4_pendulum_with_motor_and_gear_kolyubin_2_35(rng):
         np.testing.assert_allclose(tau_m, motor_side, rtol=1e-11, atol=1e-11)
 
 
-def test_6_elementary_arms(rng):
+def test_elementary_arms(rng):
     def body(name):
         return link(name, 1.5, rng.normal(size=3) * 0.2, (0.1, 0.01, 0.02, 0.2, 0.01, 0.15))
 
@@ -151,7 +151,7 @@ def test_6_elementary_arms(rng):
     assert np.ptp(mass[:, 0, 0]) > 1e-2
 
 
-def test_7_solids_and_steiner_kolyubin_appendix_3():
+def test_solids_and_steiner_kolyubin_appendix_3():
     from robodyn_ros.spatial import inertial_parameters, transform_inertial
 
     m, a, b, c = 2.0, 0.3, 0.4, 0.5

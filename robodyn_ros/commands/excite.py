@@ -54,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add('--harmonics', type=int, metavar='COUNT',
         help='default: from the number of base parameters')
     add('--periods', type=int, default=1, metavar='COUNT',
-        help='how many periods are played (default: 1)')
+        help='number of periods (default: 1)')
     add('--resonance', type=float, metavar='HZ',
         help='lowest resonance of the robot; the motion stays below it')
     add('--tool', metavar='LINK', help='link that --height and --distance refer to')
@@ -73,14 +73,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add('--condition-goal', type=float, default=35.0, metavar='NUMBER',
         help='with --mean-torque: goal for the condition number (default: 35)')
     add('--budget', type=float, default=30.0, metavar='SECONDS',
-        help='how long the search takes (default: 30); Ctrl-C ends it with the best so far')
+        help='duration of the search (default: 30); Ctrl-C ends it with the best motion so far')
     add('--seed', type=int, default=0, metavar='NUMBER',
         help='seed of the random starts (default: 0)')
     add('--searches', type=int, default=1, metavar='NUMBER',
         help='independent searches with further seeds, as many at a time as there are workers; '
         'the best motion is kept (default: 1)')
     add('--scheduler', metavar='ADDRESS',
-        help='address of a Dask scheduler for them (default: workers on this machine)')
+        help='address of a Dask scheduler for the searches (default: workers on this machine)')
 
 
 def run(options: argparse.Namespace) -> int:
@@ -108,7 +108,7 @@ def run(options: argparse.Namespace) -> int:
         with whole_file(options.picture) as path:
             save_excitation_plot(model, found, limits, path)
     if options.validation is not None:
-        print('searching the motion for the validation; Ctrl-C ends this search with its best',
+        print('searching for the validation motion; Ctrl-C ends this search with its best',
               file=sys.stderr)
         second = _search(options, model, limits, validation_plan(found, plan))
         write_text(options.validation, second.to_yaml())

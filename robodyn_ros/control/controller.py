@@ -127,10 +127,6 @@ class Controller:
             return zero
         return torque if np.isfinite(torque).all() else zero
 
-    def last_torque(self) -> Array:
-        """Return the last commanded torque, shape (n,), N m or N."""
-        return np.zeros(self.law.dynamics.joints.n) if self._last is None else self._last.torque
-
     def taken_over(self, torque: Array) -> None:
         """Continue after the watchdog has commanded, with its last torque, N m or N."""
         self.player.drop('commands were late, and the watchdog took over')

@@ -141,7 +141,7 @@ def _cut(entry: Section) -> Cut:
     points = entry.array('points', (2, 3)) if 'points' in entry else np.zeros((2, 3))
     if entry.flag('frames'):
         if 'points' in entry or 'axes' in entry:
-            raise entry.fail('frames', 'stands beside points or axes', 'frames alone')
+            raise entry.fail('frames', 'is given together with points or axes', 'frames alone')
         others = [np.tile(APART * axis, (2, 1)) for axis in np.eye(3)[:2]]
         return Cut((links[0], links[1]), np.array([points, *others]))
     if 'axes' not in entry:

@@ -98,7 +98,7 @@ def identify(model: Model | RobotDynamics, logs: Log | Sequence[Log],
     every = logs_of(logs)
     tell('reading and filtering')
     dynamics = dynamics_of(model)
-    dynamics.model.require_fixed_base('identify, but by identify_floating_base')
+    dynamics.model.require_fixed_base('identify (identify_floating_base supports it)')
     nominal, dynamics = dynamics.model, measured_dynamics(dynamics)
     if chosen.friction == 'auto' and nominal.effort.friction == 'removed':
         chosen = replace(chosen, friction='none')
@@ -107,8 +107,10 @@ def identify(model: Model | RobotDynamics, logs: Log | Sequence[Log],
     tell('filters')
     options = sample_options(dynamics, chosen)
     filters, segments = _filters(dynamics, pieces, spectrum, chosen, options, notes)
-    notes += effort_notes(dynamics.with_model(replace(dynamics.model, gravity=nominal.gravity))
-                          if nominal.effort.gravity == 'removed' else dynamics, segments)
+    whole = dynamics
+    if nominal.effort.gravity == 'removed':  # the log may nevertheless contain it
+        whole = dynamics.with_model(replace(dynamics.model, gravity=nominal.gravity))
+    notes += effort_notes(whole, segments)
     tell('friction')
     shape = first_shape(dynamics, segments, spectrum, filters.filtering.cutoff)
     choice = friction_for(dynamics, segments, shape, filters.filtering, chosen, options, notes)
@@ -194,6 +196,7 @@ class _Judged(NamedTuple):
 
 def _judged(observations: Observations, base: BaseParameters, estimate: Estimate,
             band: float) -> _Judged:
+    """Return an estimate with its statistics; `band` is that of the motion, Hz."""
     uncertainty = uncertainty_of(observations, base.kept, base.names, estimate, band)
     instrumental = instrumental_variables(observations, base.kept, estimate)
     bias = safe_divide(instrumental - estimate.values, uncertainty.deviation)

@@ -71,12 +71,12 @@ def read_log(path: str | Path, model: Model | RobotDynamics,
 
 def _to_log(arrays: dict[str, Array], names: Sequence[str], notes: list[str], form: LogFormat,
             model: Model, path: Path) -> Log:
-    turns = np.array([not model.prismatic[model.body_joints.index(name)]
-                      if name in model.body_joints else True for name in names])
+    revolute = np.array([not model.prismatic[model.body_joints.index(name)]
+                         if name in model.body_joints else True for name in names])
     if form.degrees:
         for key in ('position', 'velocity', 'reference'):
             if key in arrays:
-                arrays[key] = np.where(turns, np.deg2rad(arrays[key]), arrays[key])
+                arrays[key] = np.where(revolute, np.deg2rad(arrays[key]), arrays[key])
     if form.side not in ('joint', 'motor'):
         raise UnknownNameError('side', form.side, ('joint', 'motor'))
     meaning = model.effort

@@ -136,7 +136,7 @@ class Validation:
     def _repr_html_(self) -> str:
         """Return verdict and criteria, for notebooks."""
         return html_table(f'verdict: {self.verdict}',
-                          ('criterion', 'found', 'asked for', 'result'),
+                          ('criterion', 'found', 'required', 'result'),
                           [(one.name, one.value, one.limit, one.result) for one in self.criteria],
                           self.reasons)
 

@@ -201,7 +201,7 @@ class _KernelWriter(Instructions):
                 self.block(f'stored{index}')
 
     def _invalidate_samples(self, inputs: Sequence[str], nan_terms: Sequence[str]) -> None:
-        """Fill the output of each sample that has an input which is not finite with nan."""
+        """Fill the output of a sample with nan if one of its inputs is not finite."""
         if not inputs and not nan_terms:
             return
         total = self._not_finite(inputs, nan_terms)

@@ -64,13 +64,7 @@ def motor_arrays(description: RobotDescription, tree: Bodies,
         drive_gain[i] = np.nan if motor.drive_gain is None else motor.drive_gain
         motor_friction[i] = (ratio**2 * motor.friction.viscous,
                              abs(ratio) * motor.friction.coulomb, ratio * motor.friction.offset)
-        axis = motor.spin_axis
-        if axis is None and rotor_model == 'full' and joint.type != 'prismatic':
-            axis = joint.rotation @ joint.axis if motor.carrier in (None, joint.parent) else None
-            if axis is None:
-                raise DescriptionError('its motor is on another link, and no spin_axis is given',
-                                       element=f'joint {joint.name!r}',
-                                       valid="spin_axis in the carrier's frame")
+        axis = _spin_axis(motor, joint, rotor_model)
         if axis is None:
             if not motor.rotor_in_link:
                 inertial[frame.body] += _rotor_at_rest(motor, 0.0, np.zeros(3), frame)
@@ -86,6 +80,17 @@ def motor_arrays(description: RobotDescription, tree: Bodies,
             'motor_row': rows if motor_row is None else motor_row, 'spin_axis': spin_axis,
             'carrier': tuple(carrier), 'base_inertial_parameters': inertial[-1],
             'inertial_parameters': np.array([inertial[i] for i in range(count)]).reshape(-1, 10)}
+
+
+def _spin_axis(motor: Motor, joint: Joint, rotor_model: str | None) -> Array | None:
+    """Return the axis of a rotor in the frame of its carrier; None: only its inertia counts."""
+    if motor.spin_axis is not None or rotor_model != 'full' or joint.type == 'prismatic':
+        return motor.spin_axis
+    if motor.carrier not in (None, joint.parent):
+        raise DescriptionError('its motor is on another link, and no spin_axis is given',
+                               element=f'joint {joint.name!r}',
+                               valid="spin_axis in the carrier's frame")
+    return np.asarray(joint.rotation @ joint.axis)
 
 
 def _ratio(description: RobotDescription, joint: Joint, motor: Motor) -> float:

@@ -1,4 +1,4 @@
-"""`robodyn demo`: a simulated arm follows a motion with PD, PD + gravity, and PD + whole model."""
+"""`robodyn demo`: a simulated arm follows a motion under PD, PD + gravity, PD + whole model."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ from robodyn_ros.nodes.stamps import nanoseconds, set_nanoseconds
 from robodyn_ros.nodes.trajectories import joint_trajectory
 
 RATE = 500.0  # Hz, rate of the simulator and of the control loop
-PATIENT = 600.0  # s, timeouts of the controller; in lock-step, the arm waits on a busy machine
+PATIENT = 600.0  # s, timeouts of the controller: in lock-step, a late state does no harm
 ATTEMPTS = 3  # attempts to put the arm at the start
 TERMS = ('gravity', 'coriolis', 'friction', 'mass_matrix')
 RECORDED = {'/joint_states': 'sensor_msgs/msg/JointState',
@@ -57,7 +57,7 @@ RECORDED = {'/joint_states': 'sensor_msgs/msg/JointState',
 
 
 class Audience(Node):
-    """Receives all topics, selects the laws, and sends the motion."""
+    """The node of the demo: receives all topics, selects the control laws, sends the motion."""
 
     def __init__(self, text: str, joint: str, recorder: Recorder | None):
         super().__init__('demo')
@@ -90,24 +90,22 @@ class Audience(Node):
             values = {entry.key: entry.value for entry in status.values}
             self.models[status.name.lstrip('/')] = int(values.get('model_version', 0))
 
-    def ready(self) -> bool:
-        """Whether all nodes have a model.
-
-        Raises
-        ------
-        ExperimentError
-            Another robot is in the same ROS domain.
-        """
+    def check_alone(self) -> None:
+        """Raise an ExperimentError if another robot is in the same ROS domain."""
         if self._stranger or self.count_publishers('/joint_states') > 1:
             domain = os.environ.get('ROS_DOMAIN_ID', '0')
             raise ExperimentError(f'another robot publishes /joint_states in the ROS domain '
                                   f'{domain}; valid: a domain of its own, for example '
                                   f'ROS_DOMAIN_ID={(int(domain) + 42) % 100} make demo')
+
+    def ready(self) -> bool:
+        """Whether all nodes have a model."""
+        self.check_alone()
         known = all(self.models.get(name) for name in ('simulator', 'dynamics', 'feedforward'))
         return known and self._mode.service_is_ready() and self._reset.service_is_ready()
 
     def begin(self, law: str) -> list[Any]:
-        """Select a law and put the arm at the start; return the futures of both requests."""
+        """Select a control law and put the arm at the start; return the futures of both."""
         request = SetParameters.Request(
             parameters=[Parameter('mode', value=law).to_parameter_msg()])
         return [self._mode.call_async(request), self._reset.call_async(Trigger.Request())]
@@ -158,25 +156,31 @@ def run_demo(model: Model, text: str, *, seconds: float, picture: Path | None = 
             tracks.append(track)
             wrong = max(wrong, _terms_error(audience.heard, model))
         console.print(summary(model, tracks, wrong))
-        if not (good := wrong <= TOLERANCE and overall(model, tracks[-1])[0]
-                < overall(model, tracks[0])[0]):
+        helped = overall(model, tracks[-1])[0] < overall(model, tracks[0])[0]
+        good = wrong <= TOLERANCE and helped
+        if not good:
             _fail(console, nodes)
         if recorder is not None:
             console.print(f'{recorder.count} messages in {record}')
         if plot is not None:
-            from robodyn_ros.report.tracking_plot import save_tracking_plot
-
-            titles = ['{}: root mean square {:.3g} rad ({})'.format(
-                LAWS[track.law], *overall(model, track)) for track in tracks]
-            save_tracking_plot(model.joint_names, [
-                (title, track.t, track.q - track.wanted)
-                for title, track in zip(titles, tracks, strict=True)], plot)
+            _plot(model, tracks, plot)
             console.print(f'{plot} written')
         if picture is not None:
             picture.write_text(moving_picture([
                 *(track.frame for track in tracks),
                 Group(tracks[-1].frame, summary(model, tracks, wrong))], WIDE), encoding='utf-8')
         return 0 if good else 1
+
+
+def _plot(model: Model, tracks: list[Track], path: Path) -> None:
+    """Draw the tracking errors under all control laws."""
+    from robodyn_ros.report.tracking_plot import save_tracking_plot
+
+    titles = ['{}: root mean square {:.3g} rad ({})'.format(
+        LAWS[track.law], *overall(model, track)) for track in tracks]
+    save_tracking_plot(model.joint_names, [
+        (title, track.t, track.q - track.wanted)
+        for title, track in zip(titles, tracks, strict=True)], path)
 
 
 def _start(stack: ExitStack, model: Model, motion: Excitation) -> list[NodeProcess]:
@@ -197,8 +201,8 @@ def _start(stack: ExitStack, model: Model, motion: Excitation) -> list[NodeProce
 
 def _run(law: str, motion: Excitation, audience: Audience, executor: Any,
          nodes: list[NodeProcess], console: Console, model: Model) -> Track | None:
-    """Follow the motion under one law; return None if a node died."""
-    for _ in range(ATTEMPTS):  # the first state may come before its listeners are connected
+    """Follow the motion under one control law; return None if a node died."""
+    for _ in range(ATTEMPTS):  # the first state may be published before the nodes are connected
         answers = audience.begin(law)
         if not _spin(executor, 30.0, nodes,
                      until=lambda answers=answers: all(one.done() for one in answers)):
@@ -223,7 +227,7 @@ def _run(law: str, motion: Excitation, audience: Audience, executor: Any,
         while (now := nanoseconds(audience.heard.latest('/joint_states').header.stamp)) < end:
             if frame is None and now > (start + end) // 2:
                 frame = shown(WIDE)
-            audience.ready()
+            audience.check_alone()
             if not _spin(executor, 0.4, nodes) or time.monotonic() - began > 60 + 20 * (
                     motion.duration):
                 return None

@@ -185,7 +185,7 @@ def unit_of(name: str) -> str:
 
 def criteria_table(validation: Validation) -> Table:
     """The criteria of the verdict: found values, thresholds and results."""
-    return Table(('criterion', 'found', 'asked for', 'result'),
+    return Table(('criterion', 'found', 'required', 'result'),
                  [[one.name, one.value, one.limit, one.result] for one in validation.criteria])
 
 

@@ -19,7 +19,13 @@ from robodyn_ros.simulation.mujoco_model import MOTOR, compile_robot
 from robodyn_ros.simulation.sensors import MeasuredStates, Measurement, Sensors
 from robodyn_ros.simulation.truth import perturbed_urdf
 from robodyn_ros.simulation.world import SimulationError, checked_joint_values
-from robodyn_ros.spatial import Array, point_inertia
+from robodyn_ros.spatial import (
+    Array,
+    Inertial,
+    inertial_of,
+    inertial_parameters,
+    transform_inertial,
+)
 
 MAX_SPEED = 1e4  # rad/s or m/s; a faster motion has diverged
 
@@ -149,8 +155,7 @@ class Simulation:
     def reset(self, position: ArrayLike | None = None, velocity: ArrayLike | None = None) -> None:
         """Restart at time 0 in a state; default: at rest at zero or the nearest limit."""
         start = np.clip(0.0, self.joints.lower, self.joints.upper) if position is None else \
-            checked_joint_values(
-                'position', position, self.joint_names)
+            checked_joint_values('position', position, self.joint_names)
         speed = np.zeros(self.n) if velocity is None else checked_joint_values(
             'velocity', velocity, self.joint_names)
         self._mujoco.mj_resetData(self._engine, self._state)
@@ -233,37 +238,41 @@ class Simulation:
         """
         frame = self.true_model.link_frame(link)
         payload = payload_inertial(mass, com, inertia)
-        own = payload.inertia if mass else np.zeros((3, 3))
         if frame.body < 0:
             return
-        mujoco, engine = self._mujoco, self._engine
-        joint = self.true_model.body_joints[frame.body]
-        body = engine.jnt_bodyid[mujoco.mj_name2id(engine, mujoco.mjtObj.mjOBJ_JOINT, joint)]
+        body = self._body_of(frame)
         if self._loaded not in (None, body):
             for array, bare in zip(self._bodies(), self._bare, strict=True):
                 array[self._loaded] = bare[self._loaded]
         self._loaded = body
-        mass0, com0, quat0, moments0 = (array[body] for array in self._bare)
-        point = frame.rotation @ payload.com + frame.translation
+        parameters = self._bare_parameters(body)
+        if mass:
+            parameters += transform_inertial(inertial_parameters(payload), frame.rotation,
+                                             frame.translation)
+        self._set_inertial(body, inertial_of(parameters))
+        self._mujoco.mj_setConst(self._engine, self._mujoco.MjData(self._engine))
+        self._mujoco.mj_forward(self._engine, self._state)
+
+    def _bare_parameters(self, body: int) -> Array:
+        """Return the inertial parameters of one of the engine's bodies without the payload."""
+        mass, com, quaternion, moments = (array[body] for array in self._bare)
         flat = np.zeros(9)
-        mujoco.mju_quat2Mat(flat, quat0)
+        self._mujoco.mju_quat2Mat(flat, quaternion)
         axes = flat.reshape(3, 3)
-        total = mass0 + mass
-        centre = (mass0 * com0 + mass * point) / total
-        tensor = axes * moments0 @ axes.T + frame.rotation @ own @ frame.rotation.T
-        for m, p in ((mass0, com0), (mass, point)):
-            tensor = tensor + m * point_inertia(p - centre)
-        moments, vectors = np.linalg.eigh(tensor)
-        vectors[:, 0] *= np.sign(np.linalg.det(vectors))
-        quat = np.zeros(4)
-        mujoco.mju_mat2Quat(quat, vectors.ravel())
-        engine.body_mass[body], engine.body_ipos[body] = total, centre
-        engine.body_inertia[body], engine.body_iquat[body] = moments, quat
-        mujoco.mj_setConst(engine, mujoco.MjData(engine))
-        mujoco.mj_forward(engine, self._state)
+        return inertial_parameters(Inertial(float(mass), com, axes * moments @ axes.T))
+
+    def _set_inertial(self, body: int, inertial: Inertial) -> None:
+        """Give one of the engine's bodies another mass, centre of mass and inertia."""
+        moments, axes = np.linalg.eigh(inertial.inertia)
+        axes[:, 0] *= np.sign(np.linalg.det(axes))  # a rotation, not a reflection
+        quaternion = np.zeros(4)
+        self._mujoco.mju_mat2Quat(quaternion, axes.ravel())
+        masses, centres, quaternions, all_moments = self._bodies()
+        masses[body], centres[body] = inertial.mass, inertial.com
+        quaternions[body], all_moments[body] = quaternion, moments
 
     def push(self, link: str, wrench: ArrayLike) -> None:
-        """Let a wrench act on a link from now on; zero ends it, and so does `reset`.
+        """Exert a wrench on a link until it is set to zero, or until `reset`.
 
         Parameters
         ----------
@@ -283,8 +292,7 @@ class Simulation:
             raise ValueRangeError('wrench', values.tolist(), 'finite numbers')
         if frame.body < 0:
             return
-        joint = self._id(self.true_model.body_joints[frame.body])
-        self._pushes[link] = int(self._engine.jnt_bodyid[joint]), frame, values
+        self._pushes[link] = self._body_of(frame), frame, values
         if not values.any():
             del self._pushes[link]
             self._state.xfrc_applied[:] = 0.0
@@ -306,7 +314,13 @@ class Simulation:
         return mujoco.viewer.launch_passive(self._engine, self._state, show_left_ui=False,
                                             show_right_ui=False)
 
+    def _body_of(self, frame: LinkFrame) -> int:
+        """Return the engine's body that carries a link which moves."""
+        joint = self._id(self.true_model.body_joints[frame.body])
+        return int(self._engine.jnt_bodyid[joint])
+
     def _bodies(self) -> tuple[Array, ...]:
+        """Return masses, centres of mass, axes (quaternions) and moments of inertia."""
         engine = self._engine
         return engine.body_mass, engine.body_ipos, engine.body_iquat, engine.body_inertia
 
