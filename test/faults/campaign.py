@@ -2,7 +2,7 @@
 
 A fifth of the time goes to the controller without ROS, the rest to running nodes, which are
 restarted after every 60 faults: for a tree, an elastic arm and a robot with closed loops in turn.
-It prints its figures as a table, and ends with an error where an invariant does not hold.
+It prints its figures, and ends with an error where an invariant does not hold.
 """
 
 import sys
@@ -21,7 +21,7 @@ EACH = 60  # faults for one set of nodes
 
 
 def controller(seconds, seed):
-    """Faults on the controller; return the rows of its table."""
+    """Faults on the controller; return the counts for each structure."""
     rows, end = {}, time.monotonic() + seconds
     while time.monotonic() < end:
         for structure in STRUCTURES:
