@@ -133,11 +133,11 @@ def test_a_payload_becomes_part_of_its_link():
     body = Inertial(3.0, np.array([0.0, 0.0, 0.1]), np.diag([0.01, 0.02, 0.02]))
     text = GazeboRobot.of(planar_2r()).spawn_text([0.0, 0.0], 'arm', payload=('lower', body))
     model = rd.load_model(planar_2r())
-    told = rd.Dynamics(model.with_payload('lower', 3.0, body.com, body.inertia))
+    loaded = rd.Dynamics(model.with_payload('lower', 3.0, body.com, body.inertia))
     q = np.array([0.3, -0.8])
     spawned = rd.Dynamics(rd.load_model(text))
-    np.testing.assert_allclose(spawned.mass_matrix(q), told.mass_matrix(q), atol=1e-12)
-    np.testing.assert_allclose(spawned.gravity(q), told.gravity(q), atol=1e-12)
+    np.testing.assert_allclose(spawned.mass_matrix(q), loaded.mass_matrix(q), atol=1e-12)
+    np.testing.assert_allclose(spawned.gravity(q), loaded.gravity(q), atol=1e-12)
 
 
 def test_two_bodies_are_merged_into_one(rng):

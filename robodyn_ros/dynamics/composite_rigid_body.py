@@ -76,11 +76,12 @@ def composite_mass_matrix(tree: Tree, q: Any) -> Any:
 
 
 def mass_factors(tree: Tree, q: Any) -> Any:
-    """Return twists and wrenches of which products are the mass matrix, shape (2, 6, b).
+    """Return twists and wrenches whose products are the entries of M, shape (2, 6, b).
 
-    They are given in the root frame, about its origin. Column i of the first is the twist of body
-    i for a unit velocity of its joint; of the second, the wrench that then gives the bodies which
-    the joint carries a unit acceleration. Six unit twists of a floating base come first.
+    They are given in the root frame, about its origin. Column i of the twists is that of body i
+    for a unit velocity of its joint. Column i of the wrenches is the wrench by which a unit
+    acceleration of this joint moves all bodies that it carries. For a floating base, its six unit
+    twists and their wrenches come first.
     """
     *poses, base = body_poses(tree, q)
     inertial = [to_parent(parameters, Placement(rotation, origin, np.eye(3), rotation))

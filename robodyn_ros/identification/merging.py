@@ -1,10 +1,10 @@
-"""One estimate from many logs, whose samples are not kept: their triangular factors are merged.
+"""One estimate from many logs whose samples are not kept: their triangular factors are merged.
 
-Least squares needs no more of a log than the triangular factor of ``[W, tau]``. The factors of
+All that least squares needs of a log is the triangular factor of ``[W, tau]``. The factors of
 many logs are merged one after the other, in memory that does not grow with their number. The
-spread of the estimates that leave out one log each (the jackknife, Efron and Stein 1981,
-doi 10.1214/aos/1176345462) gives the standard deviations: they include what differs from log to
-log, which the residuals within one log do not tell.
+standard deviations are those of the jackknife (Efron and Stein 1981,
+doi 10.1214/aos/1176345462), from estimates that leave out one log each. They include the
+differences between logs, which the residuals within one log do not show.
 """
 
 from __future__ import annotations
@@ -23,9 +23,10 @@ from robodyn_ros.identification.statistics import CONFIDENCE, torque_slope
 from robodyn_ros.numerics import safe_divide
 from robodyn_ros.spatial import Array
 
-LEAST_LOGS = 3  # for a spread between logs
-UNDETERMINED = 1e-13  # relative eigenvalue of the information of all logs but one
-NOTICED = 1e-6  # component of such an eigenvector
+LEAST_LOGS = 3  # smallest number of logs for the jackknife
+# Without one of the logs, a direction is undetermined if its eigenvalue of W'W over the largest
+# one is below the first bound, and a parameter if its part in such a direction is above the second.
+UNDETERMINED, NOTICED = 1e-13, 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,9 +103,33 @@ def merge_logs(logs: Callable[[], Iterable[LogFactors]]) -> Merged:
         There are fewer than three logs, or they are of different robots or kinds of
         identification.
     """
+    whole, samples, count, expressions = _merged(logs())
+    if count < LEAST_LOGS:
+        raise IdentificationError(f'there are {count} logs; valid: at least {LEAST_LOGS}')
+    names = tuple(expressions)
+    estimate = least_squares(whole, tuple(range(len(names))), samples)
+    information = estimate.factor.T @ estimate.factor
+    scale = np.linalg.norm(estimate.factor, axis=0)
+    changes, errors = [], []
+    for log in logs():
+        own = _placed(log, names)[samples > 0] / estimate.sigma[samples > 0, None, None]
+        own = own.reshape(-1, own.shape[2])
+        w, tau = own[:, :-1], own[:, -1]
+        residual = w @ estimate.values - tau
+        changes.append(_solved(information - w.T @ w, w.T @ residual, scale))
+        errors.append(safe_divide(np.linalg.norm(residual), np.linalg.norm(tau)))
+    deviation = _jackknife(np.array(changes))
+    half = scipy.stats.t.ppf(0.5 + CONFIDENCE / 2, count - 1) * deviation
+    return Merged(names, tuple(expressions.values()), estimate.values, deviation,
+                  np.column_stack([estimate.values - half, estimate.values + half]),
+                  np.array(errors))
+
+
+def _merged(logs: Iterable[LogFactors]) -> tuple[Array, Array, int, dict[str, str]]:
+    """Return merged factors, samples of each row, number of logs, and expressions by name."""
     expressions: dict[str, str] = {}
     whole, samples, count = np.zeros((0, 1, 1)), np.zeros(0), 0
-    for log in logs():
+    for log in logs:
         for name, expression in zip(log.names, log.expressions, strict=True):
             if expressions.setdefault(name, expression) != expression:
                 raise IdentificationError(
@@ -122,29 +147,17 @@ def merge_logs(logs: Callable[[], Iterable[LogFactors]]) -> Merged:
         else:
             whole, samples = own, log.count
         count += 1
-    if count < LEAST_LOGS:
-        raise IdentificationError(f'there are {count} logs; valid: at least {LEAST_LOGS}')
-    names = tuple(expressions)
-    estimate = least_squares(whole, tuple(range(len(names))), samples)
-    information = estimate.factor.T @ estimate.factor
-    scale = np.linalg.norm(estimate.factor, axis=0)
-    changes, errors = [], []
-    for log in logs():
-        own = _placed(log, names)[samples > 0] / estimate.sigma[samples > 0, None, None]
-        own = own.reshape(-1, own.shape[2])
-        w, tau = own[:, :-1], own[:, -1]
-        residual = w @ estimate.values - tau
-        changes.append(_solved(information - w.T @ w, w.T @ residual, scale))
-        errors.append(safe_divide(np.linalg.norm(residual), np.linalg.norm(tau)))
-    spread = np.array(changes)
-    with np.errstate(invalid='ignore'):
-        spread = spread - spread.mean(axis=0)
+    return whole, samples, count, expressions
+
+
+def _jackknife(changes: Array) -> Array:
+    """Return standard deviations from the changes of the estimate without each log, (logs, b)."""
+    count = len(changes)
+    with np.errstate(invalid='ignore'):  # infinite changes
+        spread = changes - changes.mean(axis=0)
     deviation = np.sqrt((count - 1) / count * (spread**2).sum(axis=0))
     deviation[np.isnan(deviation)] = np.inf
-    half = scipy.stats.t.ppf(0.5 + CONFIDENCE / 2, count - 1) * deviation
-    return Merged(names, tuple(expressions.values()), estimate.values, deviation,
-                  np.column_stack([estimate.values - half, estimate.values + half]),
-                  np.array(errors))
+    return np.asarray(deviation)
 
 
 def _placed(log: LogFactors, names: tuple[str, ...]) -> Array:
