@@ -63,7 +63,7 @@ def check_model(model: Model, *, dynamics: Dynamics | None = None,
     if not model.joint_names:
         raise DescriptionError('has no joint that moves, so there is nothing to check',
                                valid='a robot with joints')
-    if model.floating:  # the base is at rest: what is checked are links and joints
+    if model.floating:  # only links and joints are checked, so the base may be fixed
         model, dynamics = model.with_fixed_base(), None
     issues: list[Issue] = []
     description = model.description

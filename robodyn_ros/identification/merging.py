@@ -24,8 +24,9 @@ from robodyn_ros.numerics import safe_divide
 from robodyn_ros.spatial import Array
 
 LEAST_LOGS = 3  # smallest number of logs for the jackknife
-# Without one of the logs, a direction is undetermined if its eigenvalue of W'W over the largest
-# one is below the first bound, and a parameter if its part in such a direction is above the second.
+# Without one of the logs, a direction is undetermined if its eigenvalue of W'W, relative to the
+# largest one, is below the first bound; a parameter, if its part in such a direction exceeds the
+# second.
 UNDETERMINED, NOTICED = 1e-13, 1e-6
 
 
