@@ -11,7 +11,7 @@ from robodyn_ros.check.report import Issue
 from robodyn_ros.description.robot import RobotDescription
 from robodyn_ros.description.tree import joints_parent_first
 from robodyn_ros.dynamics import Dynamics, inertia_bounds
-from robodyn_ros.dynamics.tree import build_tree, joint_transforms
+from robodyn_ros.dynamics.tree import body_poses, build_tree
 from robodyn_ros.model import Model
 from robodyn_ros.numerics import safe_divide
 from robodyn_ros.spatial import Array
@@ -87,16 +87,10 @@ def _reach(model: Model, poses: Array) -> float:
     tree = build_tree(model)
     farthest = 0.0
     for q in poses:
-        rotations: list[Array] = []
-        origins: list[Array] = []
-        for placement, parent in zip(joint_transforms(tree, q)[:tree.bodies], tree.parent,
-                                     strict=False):
-            rotation, origin = (np.eye(3), np.zeros(3)) if parent < 0 else (
-                rotations[parent], origins[parent])
-            rotations.append(rotation @ placement.rotation)
-            origins.append(origin + rotation @ placement.translation)
-        farthest = max(farthest, *(float(np.linalg.norm(
-            origins[tip.body] + rotations[tip.body] @ tip.translation)) for tip in tips))
+        placed = body_poses(tree, q)
+        for tip in tips:
+            rotation, origin = placed[tip.body]
+            farthest = max(farthest, float(np.linalg.norm(origin + rotation @ tip.translation)))
     return farthest
 
 

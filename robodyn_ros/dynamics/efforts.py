@@ -60,7 +60,10 @@ def measured_model(model: Model) -> Model:
 
 
 def sensed_model(model: Model) -> Model:
-    """Return the model whose inverse dynamics are `complete_torque`: without rotors not felt."""
+    """Return the model without the rotors if the torque sensors do not feel them.
+
+    Its inverse dynamics are the result of `complete_torque`.
+    """
     return model.without_motors() if model.effort.rotors == 'removed' else model
 
 

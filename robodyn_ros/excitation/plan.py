@@ -64,8 +64,9 @@ class Plan:
         Goals for the mean absolute torque of joints, N m or N. Goal attainment is then used for
         the condition number and these goals together.
     mean_torque_unit : mapping of str to float
-        What counts as one whole if such a goal is missed, N m or N; the default is the goal
-        itself. Kolyubin 5.16 takes ``k tau_max``, which makes these goals soft.
+        Amount in which a deviation from such a goal is measured for goal attainment, N m or N;
+        the default is the goal itself. Kolyubin 5.16 takes ``k tau_max``, which makes these goals
+        soft.
     condition_goal : float
         Goal of the condition number if `mean_torque` is given.
     starts : int

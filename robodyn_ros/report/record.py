@@ -40,5 +40,4 @@ class Record:
 
 def hashes_of(paths: Iterable[Path | None]) -> tuple[tuple[str, str], ...]:
     """Return name and SHA-256 of files; None entries are left out."""
-    return tuple((path.name, sha256_of(path))
-                 for path in paths if path is not None)
+    return tuple((path.name, sha256_of(path)) for path in paths if path is not None)

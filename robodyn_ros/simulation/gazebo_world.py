@@ -277,13 +277,13 @@ class GazeboWorld:
 
     def _spawn(self, text: str) -> None:
         listener = self._listener
-        for last in (False,) * (TRIALS - 1) + (True,):
+        for trial in range(1, TRIALS + 1):
             try:
                 self._writer.ask('create', text=text)
                 listener.wait(lambda: listener.count > 0, 'the joint states of the robot')
                 break
             except GazeboError:  # the world may have been reset meanwhile
-                if last or listener.interrupted:
+                if trial == TRIALS or listener.interrupted:
                     raise
         if listener.missing:
             raise GazeboError(f'Gazebo has left out the joints {", ".join(listener.missing)}; '

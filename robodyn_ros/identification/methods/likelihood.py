@@ -12,8 +12,8 @@ from robodyn_ros.spatial import Array
 
 MOST = 2000  # samples of the likelihood, evenly over the motion
 STEP = 1e-5  # for derivatives of the regressor; rad, rad/s, rad/s^2 or m and their derivatives
-EVALUATIONS = 20
-LEAST_NOISE = 0.1  # smallest variance of the torque's own noise, relative to the residual
+EVALUATIONS = 20  # of the residuals by the optimiser, at most
+LEAST_NOISE = 0.1  # smallest variance of the torque noise, relative to that of the residuals
 
 
 def maximum_likelihood(problem: Problem) -> Estimate:
@@ -29,16 +29,16 @@ def maximum_likelihood(problem: Problem) -> Estimate:
                                   'other methods, or a tree with one torque for each joint')
     w, tau, slopes, noise = _samples(problem)
     start = problem.start
-    spread = slopes @ start.values * noise  # of the torque by the noise of the motion
     residual = tau - w @ start.values
-    own = np.maximum((residual**2).mean(axis=0) - (spread**2).sum(axis=1).mean(axis=0),
-                     LEAST_NOISE * (residual**2).mean(axis=0))
+    total = (residual**2).mean(axis=0)
+    through_motion = ((slopes @ start.values * noise)**2).sum(axis=1).mean(axis=0)
+    torque_variance = np.maximum(total - through_motion, LEAST_NOISE * total)
 
     def whitened(scaled: Array) -> Array:
         values = scaled * scale
         through = np.moveaxis(slopes @ values * noise, 1, 2)
         covariance = through @ np.moveaxis(through, 1, 2)
-        covariance[:, range(len(own)), range(len(own))] += own
+        covariance[:, range(linear.rows), range(linear.rows)] += torque_variance
         lower = np.linalg.cholesky(covariance)
         return np.asarray(np.linalg.solve(lower, (tau - w @ values)[..., None])).ravel()
 
@@ -74,7 +74,7 @@ def _samples(problem: Problem) -> tuple[Array, Array, Array, Array]:
         parts.append((block.w[some][used][:, :, kept], block.tau[some][used],
                       np.stack(found, axis=1)))
         deviations.append(np.concatenate([
-            ((own - calm) ** 2).mean(axis=0) for own, calm in zip(
+            ((noisy - smooth) ** 2).mean(axis=0) for noisy, smooth in zip(
                 (segment.q, segment.qd, segment.qdd), segment.smooth, strict=True)]))
     w, tau, slopes = (np.concatenate([part[j] for part in parts]) for j in range(3))
     return w, tau, slopes, np.sqrt(np.mean(deviations, axis=0))[:, None]
