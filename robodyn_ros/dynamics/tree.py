@@ -198,10 +198,10 @@ def regroup(tree: Tree) -> Tree:
 
     Mass on a joint's axis moves with the parent at any joint angle. The mass of a body, its first
     moment along the axis and one transverse moment of inertia can therefore be assigned to the
-    parent, as a line of mass on the axis (the regrouping of base parameters).
-    What is assigned to a root at rest has no effect. The inertia tensor of a
-    body on a prismatic joint is assigned to the parent too, since both turn alike. Joint reactions
-    change.
+    parent, as a line of mass on the axis (the regrouping of base parameters). What is assigned to
+    a root at rest has no effect. The inertia tensor of a body on a prismatic joint is assigned to
+    the parent too, since both turn alike. The reactions at the joints are no longer those of the
+    robot.
     """
     inertial, base = tree.inertial_parameters.copy(), tree.base_inertial_parameters.copy()
     for i in reversed(range(len(inertial))):

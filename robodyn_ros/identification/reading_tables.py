@@ -54,8 +54,7 @@ def _of_arrays(there: dict[str, Array], form: LogFormat, model: Model, path: Pat
             arrays[key] = np.asarray(there[name], np.float64)
             notes += _of_currents(key, name, form)
     names = list(form.joints) or [str(n) for n in there.get('names', there.get('joints', ()))]
-    arrays, names, more = _complete(arrays, names, form, model, path)
-    return arrays, names, notes + more
+    return *_complete(arrays, names, form, model, path), notes
 
 
 def _of_currents(key: str, name: str, form: LogFormat) -> list[str]:
@@ -156,8 +155,9 @@ def read_csv(path: Path, form: LogFormat, model: Model,
     try:
         with path.open(encoding='utf-8-sig') as file:
             lines = [line.split(',') for line in file if line.strip()]
-        header = [] if _is_numbers(lines[:1]) and _by_number(form) else [
-            name.strip().strip('"') for name in lines.pop(0)] if lines else []
+        header: list[str] = []
+        if lines and not (_is_numbers(lines[0]) and _by_number(form)):
+            header = [name.strip().strip('"') for name in lines.pop(0)]
         width = len(header or lines[0]) if header or lines else 0
         whole = [line for line in lines if len(line) == width]
         table = np.array([[float(cell) if cell.strip() else np.nan for cell in line]
@@ -175,14 +175,15 @@ def read_csv(path: Path, form: LogFormat, model: Model,
     return _of_columns(header, table, form, model, path, notes)
 
 
-def _is_numbers(lines: list[list[str]]) -> bool:
+def _is_numbers(cells: list[str]) -> bool:
     try:
-        return bool(lines) and all(np.isfinite(float(cell)) for cell in lines[0])
+        return all(np.isfinite(float(cell)) for cell in cells)
     except ValueError:
         return False
 
 
 def _by_number(form: LogFormat) -> bool:
+    """Return whether a format names columns by their numbers."""
     return any(COLUMNS.fullmatch(getattr(form, key)) for key in SPELLINGS)
 
 
@@ -192,29 +193,26 @@ def _of_columns(header: list[str], table: Array, form: LogFormat, model: Model, 
     arrays: dict[str, Array] = {}
     names = list(form.joints) or list(model.joint_names)
     for key, spellings in SPELLINGS.items():
-        words = [getattr(form, key)] if getattr(form, key) else list(spellings)
-        for word in words:
+        for word in [getattr(form, key)] if getattr(form, key) else spellings:
             if numbers := COLUMNS.fullmatch(word):
                 first, last = int(numbers[1]), int(numbers[2] or numbers[1])
                 if not 1 <= first <= last <= table.shape[1]:
                     raise LogError(f'has no columns {word}', source=str(path),
                                    valid=f'1 to {table.shape[1]}')
-                part = table[:, first - 1:last]
-                arrays[key] = part[:, 0] if key == 'time' else part
-                break
-            if key == 'time' and word in header:
-                arrays[key] = table[:, header.index(word)]
-                break
-            columns = _csv_columns(header, word, names)
-            if columns is not None and key != 'time':
-                arrays[key] = table[:, columns]
+                columns: list[int] | None = list(range(first - 1, last))
+            elif key == 'time':
+                columns = [header.index(word)] if word in header else None
+            else:
+                columns = _named_columns(header, word, names)
+            if columns is not None:
+                arrays[key] = table[:, columns[0]] if key == 'time' else table[:, columns]
                 notes += _of_currents(key, word, form)
                 break
-    complete = _complete(arrays, names, form, model, path)
-    return complete[0], complete[1], notes + complete[2]
+    return *_complete(arrays, names, form, model, path), notes
 
 
-def _csv_columns(header: list[str], word: str, names: Sequence[str]) -> list[int] | None:
+def _named_columns(header: list[str], word: str, names: Sequence[str]) -> list[int] | None:
+    """Return the columns of a quantity, one for each joint; None if there are none."""
     for style in ('{word}_{name}', '{name}_{word}', '{word}_{k}', '{word}{k}', '{name}.{word}'):
         wanted = [style.format(word=word, name=name, k=k + 1) for k, name in enumerate(names)]
         if all(name in header for name in wanted):
@@ -223,7 +221,8 @@ def _csv_columns(header: list[str], word: str, names: Sequence[str]) -> list[int
 
 
 def _complete(arrays: dict[str, Array], names: list[str], form: LogFormat, model: Model,
-              path: Path) -> tuple[dict[str, Array], list[str], list[str]]:
+              path: Path) -> tuple[dict[str, Array], list[str]]:
+    """Return arrays and names with the time and the names that the file leaves out."""
     for key in ('position', 'torque'):
         if key not in arrays:
             raise LogError(f'has no {key}', source=str(path),
@@ -241,4 +240,4 @@ def _complete(arrays: dict[str, Array], names: list[str], form: LogFormat, model
             raise LogError(f'has {arrays["position"].shape[1]} joints without names',
                            source=str(path), valid=f'{model.n}, or joints in the format')
         names = list(model.joint_names)
-    return arrays, names, []
+    return arrays, names
