@@ -262,7 +262,7 @@ def test_values_pass_between_threads(tmp_path):
     subprocess.run([GXX, '-std=c++17', *STRICT, '-O1', '-fsanitize=thread', f'-I{CORE}/include',
                     CORE / 'test/latest_value.cpp', '-pthread', '-o', tmp_path / 'test'],
                    check=True)
-    # without address space randomisation, which some kernels do too far for the sanitizer
+    # some kernels randomise addresses more than the sanitizer supports
     ran = subprocess.run(['setarch', '-R', tmp_path / 'test'], capture_output=True, text=True,
                          timeout=60)
     assert ran.returncode == 0, ran.stdout + ran.stderr

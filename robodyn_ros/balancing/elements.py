@@ -61,7 +61,7 @@ class Spring:
 
 @dataclass(frozen=True, eq=False)
 class JointSpring:
-    """A place for a spring parallel to the motor of a joint; where it is at rest is found too.
+    """A place for a spring parallel to the motor of a joint; its rest position is computed too.
 
     Attributes
     ----------

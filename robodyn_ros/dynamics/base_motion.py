@@ -32,10 +32,10 @@ class BaseMotion:
         Acceleration of the origin of the root link, without gravity, m/s^2.
     rotation : array-like, shape (3, 3) or (N, 3, 3), optional
         Rotation from the axes of the root link to the axes in which ``model.gravity`` is given.
-        Default: the base has not turned.
+        Default: the identity.
     specific_force : array-like, shape (3,) or (N, 3), optional
         Acceleration of the origin minus gravity, m/s^2, as an accelerometer at the origin measures
-        it. It takes the place of ``acceleration`` and ``rotation``.
+        it. It replaces ``acceleration`` and ``rotation``.
 
     Examples
     --------
@@ -62,8 +62,8 @@ class BaseMotion:
         Raises
         ------
         ShapeError, ValueRangeError
-            An array has the wrong shape, ``rotation`` is none, both ``specific_force`` and one of
-            the arrays in whose place it stands are given, or the base floats.
+            An array has the wrong shape, ``rotation`` is not a rotation, ``specific_force`` is
+            given together with ``acceleration`` or ``rotation``, or the base floats.
         """
         if model.floating:
             raise ValueRangeError('base_motion', 'given for a floating base', 'none: the motion '

@@ -102,7 +102,7 @@ class ParametricCatalogue(Catalogue):
             model.friction_follows_load)
 
     def spec(self, name: str) -> KernelSpec:
-        """Return the specification of a term; its last input are the parameters of this model.
+        """Return the specification of a term; the parameters of this model are its last input.
 
         Raises
         ------

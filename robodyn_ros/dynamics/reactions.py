@@ -66,10 +66,9 @@ class Reactions(LinkFunctions):
                     near: ArrayLike | None = None) -> Array:
         """Force (N) and moment (N m) that the robot exerts on its mounting, shape (6,) or (N, 6).
 
-        It is given in the root frame, about its origin, and includes the weight of the root link.
-        For a floating base, it is given in the axes of the root link.
-        This is the "shaking" force and moment of Kolyubin 1.3. ``f_ext`` and ``base_motion`` are
-        those of `inverse_dynamics`.
+        It is given in the root frame, about its origin, and includes the weight of the root link;
+        for a floating base, it is given in the axes of the root link. Kolyubin 1.3 calls it the
+        shaking force and moment. ``f_ext`` and ``base_motion`` are those of `inverse_dynamics`.
         """
         return -self._wrenches(q, qd, qdd, f_ext, base_motion)[..., -1, :]
 

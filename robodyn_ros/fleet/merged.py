@@ -17,8 +17,8 @@ def merge_results(folder: str | Path, *, since: str | None = None,
                   until: str | None = None) -> Any:
     """Estimate the base parameters of each robot from all its logs together.
 
-    The result is that of least squares with the samples of all logs, each behind the filters that
-    were chosen for it. Logs with the verdict bad are left out.
+    The result is that of least squares with the samples of all logs, each filtered as it was for
+    its own identification. Logs with the verdict bad are left out.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ def merge_results(folder: str | Path, *, since: str | None = None,
     Raises
     ------
     LogError
-        There are no results, no robot has three usable logs, or a date is not one.
+        There are no results, no robot has three usable logs, or a date is not in ISO 8601.
     IdentificationError
         The logs of a robot do not have the same parameters.
     """

@@ -49,7 +49,7 @@ MOVES = 1e-3  # rad/s or m/s, speed at which positions must change
 
 @dataclass(eq=False)
 class Observation:
-    """The observer of one model and the messages that it fills."""
+    """The observer of one model, and what it has found so far."""
 
     running: Running
     reader: StateReader
@@ -257,8 +257,8 @@ class Observer(DynamicsNode):
                 return None
             return applied_torque(dynamics, q, qd, self._command)
         if effort is None:
-            self.warn('no_effort', 'joint_states have no efforts, which an observer needs; or '
-                                   'give torque_topic')
+            self.warn('no_effort', 'joint_states have no efforts, which an observer needs; '
+                                   'publish them, or set torque_topic')
             return None
         if not np.isfinite(effort).all():
             self.warn('not_finite', 'an effort of joint_states is not finite')
@@ -268,6 +268,7 @@ class Observer(DynamicsNode):
         return complete_torque(dynamics, q, qd, effort @ now.factors)
 
     def _is_frozen(self, now: Observation, q: Any, qd: Any) -> bool:
+        """Return whether positions have stayed the same too long for the measured velocities."""
         same = now.last is not None and np.array_equal(q, now.last) and \
             np.abs(qd).max() > MOVES
         now.last, now.frozen = q, now.frozen + 1 if same else 0

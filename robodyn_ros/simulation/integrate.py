@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from robodyn_ros.description.robot import CURVE
 from robodyn_ros.dynamics import BaseMotion, FlexibleDynamics, RobotDynamics, dynamics_of
 from robodyn_ros.dynamics.loops import Loops
 from robodyn_ros.errors import ShapeError, ValueRangeError
@@ -25,9 +26,9 @@ from robodyn_ros.simulation.world import SimulationError
 from robodyn_ros.spatial import Array
 
 RATE = 100.0  # Hz, at which the motion is returned unless times are given
-FRICTION_WIDTH = 1e-3  # rad/s or m/s, for models
-
-DIVERGED = 1e9  # rad, m, rad/s or m/s
+FRICTION_WIDTH = 1e-3  # rad/s or m/s, width of the smooth sign if the robot is given as a model
+DIVERGED = 1e9  # rad, m, rad/s or m/s; a larger position or velocity has diverged
+DRY = [CURVE.index(name) for name in ('coulomb', 'stribeck', 'load')]  # terms with a sign
 
 Torque = Callable[..., ArrayLike]
 Wrenches = Mapping[str, ArrayLike]
@@ -49,7 +50,7 @@ class SimulatedMotion:
     events : tuple of ndarray
         The times at which each of the given events happened, s.
     evaluations : int
-        How often the accelerations were computed.
+        Number of evaluations of the accelerations.
     """
 
     t: Array
@@ -129,11 +130,7 @@ def simulate(robot: Model | RobotDynamics | FlexibleDynamics,
         dynamics, FlexibleDynamics) else _Rigid(dynamics)
     if not (np.isfinite(duration) and duration > 0):
         raise ValueRangeError('duration', duration, 'a finite number of seconds above 0')
-    at = np.minimum(np.arange(0.0, duration * (1 + 1e-12), 1 / RATE), duration) \
-        if times is None else real_numbers('times', times)
-    if at.ndim != 1 or not ((np.diff(at) > 0).all() and (at >= 0).all() and (
-            at <= duration).all()):
-        raise ValueRangeError('times', at.tolist(), f'increasing numbers from 0 to {duration:g} s')
+    at = _sample_times(times, duration)
     law = tau if callable(tau) else _constant(np.zeros(plant.n) if tau is None else tau)
     push = f_ext if callable(f_ext) else lambda t: f_ext
     base = base_motion if callable(base_motion) else lambda t: base_motion
@@ -169,6 +166,17 @@ def simulate(robot: Model | RobotDynamics | FlexibleDynamics,
         result.t, parts[0], parts[1],
         np.array([torque(t, y) for t, y in zip(result.t, states, strict=True)]),
         theta_, theta_d_, tuple(result.t_events or ()), int(result.nfev))
+
+
+def _sample_times(times: ArrayLike | None, duration: float) -> Array:
+    """Return the times at which the motion is returned."""
+    if times is None:
+        return np.minimum(np.arange(0.0, duration * (1 + 1e-12), 1 / RATE), duration)
+    at = real_numbers('times', times)
+    if at.ndim != 1 or not ((np.diff(at) > 0).all() and (at >= 0).all() and (
+            at <= duration).all()):
+        raise ValueRangeError('times', at.tolist(), f'increasing numbers from 0 to {duration:g} s')
+    return at
 
 
 class _Plant:
@@ -238,9 +246,10 @@ class _Elastic(_Plant):
 
 
 def _check_friction(model: Model, width: float) -> None:
+    """Refuse friction that depends on the sign of the velocity, if this sign is not smooth."""
     curve = np.nan_to_num(model.friction_curve)
     dry = (model.link_friction[:, 1] != 0) | (model.motor_friction[:, 1] != 0) | curve[
-        :, [1, 4, 6]].any(axis=1)
+        :, DRY].any(axis=1)
     if width == 0 and dry.any():
         raise ValueRangeError(
             'friction_width', 0.0, 'above 0, for example 1e-3: '
