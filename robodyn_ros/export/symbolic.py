@@ -12,13 +12,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from robodyn_ros.description.robot import Joint
 from robodyn_ros.description.tree import joints_parent_first
+from robodyn_ros.dynamics import ClosedLoopDynamics
+from robodyn_ros.dynamics.loops import Loops
 from robodyn_ros.errors import UnknownNameError, ValueRangeError, check_type
+from robodyn_ros.export.symbolic_loops import (
+    Constraints,
+    Coordinates,
+    constraints_of,
+    linear_coordinates,
+    tree_coordinates,
+)
 from robodyn_ros.export.symbolic_values import Values, rotation_about, sympy
 from robodyn_ros.model import A_MODEL, Model
 from robodyn_ros.packages import package
@@ -43,6 +53,11 @@ class Equations:
         The symbols of the description, with their values in SI units.
     definitions : dict of sympy.Symbol to sympy.Expr
         What the symbols of lumped parameters stand for; empty without them.
+    link_names : tuple of str
+        Names of the links with the numbers 1, 2 and so on in the symbols.
+    constraints : Constraints or None
+        Of closed loops whose dependent joints are no linear functions of the others; M, C, c and g
+        are then those of the tree.
     """
 
     joint_names: tuple[str, ...]
@@ -54,6 +69,8 @@ class Equations:
     g: Any
     values: dict[Any, float]
     definitions: dict[Any, Any]
+    link_names: tuple[str, ...] = ()
+    constraints: Constraints | None = None
 
     def lumped(self, name: str = 'p') -> Equations:
         """Return the same equations in lumped parameters, ``p1``, ``p2`` and so on.
@@ -87,7 +104,8 @@ class Equations:
         return replace(self, **parts, C=self.C.applyfunc(lump), definitions=found)
 
 
-def equations(model: Model, *, names: Mapping[str, str] | None = None) -> Equations:
+def equations(model: Model, *, names: Mapping[str, str] | None = None,
+              loops: Loops | str | Path | Mapping[str, Any] | None = None) -> Equations:
     """Derive the closed forms of the equations of motion of a small arm.
 
     Friction is left out. Numbers of the description that are zero get no symbol, and the angles
@@ -99,11 +117,16 @@ def equations(model: Model, *, names: Mapping[str, str] | None = None) -> Equati
         The robot, with a fixed base and at most four moving joints.
     names : mapping of str to str, optional
         Other names of symbols, for example ``{'q1': 'theta', 'a1': 'l1', 'l1': 'd1'}``.
+    loops : Loops, str, Path or mapping, optional
+        Closed loops, see `read_loops`. Where all joints are linear functions of the independent
+        ones, as in a parallelogram, the equations are those of the independent joints; otherwise
+        those of the tree, with ``constraints``.
 
     Raises
     ------
     ValueRangeError
-        The robot has too many joints, or a gearbox that couples joints.
+        The robot has too many joints, or a gearbox that couples joints; or the loops cannot be
+        closed.
     UnknownNameError
         A symbol that is renamed does not exist.
     MissingPackageError
@@ -113,35 +136,41 @@ def equations(model: Model, *, names: Mapping[str, str] | None = None) -> Equati
     model.require_fixed_base('symbolic equations')
     if not 1 <= model.n <= MOST_JOINTS:
         raise ValueRangeError('number of joints', model.n, f'1 to {MOST_JOINTS} for readable '
-                              'equations; lock the others, or use `robodyn export`')
+                              'closed forms; lock the others, or write the recursion')
     if model.description.gear_matrix is not None:
         raise ValueRangeError('gear_matrix', 'given', 'a robot without coupled gears')
-    derivation = _Derivation(model)
+    robot = None if loops is None else ClosedLoopDynamics(model, loops)
+    linear = tree_coordinates(model) if robot is None else linear_coordinates(robot)
+    derivation = _Derivation(model, linear or tree_coordinates(model))
     found = derivation.run()
+    if robot is not None and linear is None:
+        found = replace(found, constraints=derivation.constraints(robot))
+        found = replace(found, values=dict(derivation.values.found))
     return _renamed(found, derivation.values.short(found), names or {})
 
 
 class _Derivation:
     """Sums the energies of the links, parents first."""
 
-    def __init__(self, model: Model):
-        self.model, self.description = model, model.description
+    def __init__(self, model: Model, coordinates: Coordinates):
+        self.model, self.description, self.coordinates = model, model.description, coordinates
         self.values = Values()
-        s = sympy()
-        self.q = [s.Symbol(f'q{k + 1}', real=True) for k in range(model.n)]
-        self.qd = [s.Symbol(f'qd{k + 1}', real=True) for k in range(model.n)]
+        s, n = sympy(), len(coordinates.names)
+        self.q = [s.Symbol(f'q{k + 1}', real=True) for k in range(n)]
+        self.qd = [s.Symbol(f'qd{k + 1}', real=True) for k in range(n)]
         size = float(np.linalg.norm(model.gravity))
         self.gravity = self.values.symbol('g', size) * self.values.exact(
             model.gravity / size) if size else s.zeros(3, 1)
-        self.mass, self.potential = s.zeros(model.n, model.n), s.Integer(0)
+        self.mass, self.potential = s.zeros(n, n), s.Integer(0)
+        # rotation, origin and angular Jacobian of each link in the root frame
+        self.frames = {model.description.root: (s.eye(3), s.zeros(3, 1), s.zeros(3, n))}
+        self.numbers = {model.description.root: 0}
 
     def run(self) -> Equations:
         s = sympy()
-        description, n = self.description, self.model.n
+        description = self.description
         links = {link.name: link for link in description.links}
-        # rotation, origin and angular Jacobian of each link in the root frame
-        frames = {description.root: (s.eye(3), s.zeros(3, 1), s.zeros(3, n))}
-        numbers = {description.root: 0}
+        frames, numbers = self.frames, self.numbers
         for joint, _ in joints_parent_first(description.root, description.joints):
             numbers[joint.child] = len(numbers)
             frames[joint.child] = self._moved(joint, *frames[joint.parent],
@@ -157,12 +186,12 @@ class _Derivation:
         gravity = s.Matrix([self.potential]).jacobian(self.q).T.applyfunc(simplified)
         coriolis_matrix = self._coriolis_matrix(mass)
         coriolis = (coriolis_matrix * s.Matrix(self.qd)).applyfunc(simplified)
-        return Equations(self.model.joint_names, self.q, self.qd, mass, coriolis_matrix, coriolis,
-                         gravity, dict(self.values.found), {})
+        return Equations(self.coordinates.names, self.q, self.qd, mass, coriolis_matrix, coriolis,
+                         gravity, dict(self.values.found), {}, tuple(numbers)[1:])
 
     def _coriolis_matrix(self, mass: Any) -> Any:
         """Return C by the Christoffel symbols of the mass matrix (Velagić 4.47-4.48)."""
-        n = self.model.n
+        n = len(self.q)
         matrix = sympy().zeros(n, n)
         for k in range(n):
             for j in range(n):
@@ -171,6 +200,11 @@ class _Derivation:
                      - mass[i, j].diff(self.q[k])) * self.qd[i] / 2 for i in range(n)))
         return matrix
 
+    def constraints(self, robot: ClosedLoopDynamics) -> Constraints:
+        """Return the constraints of loops, after `run`."""
+        return constraints_of(robot, self.frames, self.numbers, self.q, self.qd, self.values,
+                              simplified)
+
     def _position(self, joint: Joint) -> tuple[Any, Any]:
         """Position of a joint, and its derivative by q as a row."""
         s = sympy()
@@ -178,9 +212,9 @@ class _Derivation:
         k = self.model.joint_names.index(leader)
         factor = self.values.number(joint.mimic.multiplier) if joint.mimic else s.Integer(1)
         offset = self.values.number(joint.mimic.offset) if joint.mimic else s.Integer(0)
-        row = s.zeros(1, self.model.n)
-        row[k] = factor
-        return factor * self.q[k] + offset, row
+        row = factor * self.coordinates.matrix[k, :]
+        own = (row * s.Matrix(self.q))[0] + factor * self.coordinates.offset[k]
+        return own + offset, row
 
     def _moved(self, joint: Joint, rotation: Any, origin: Any, angular: Any, shift: Any) -> Any:
         """Return rotation, origin and angular Jacobian of a joint's child link."""
@@ -291,8 +325,12 @@ def _renamed(found: Equations, short: Mapping[Any, Any], names: Mapping[str, str
         return entry.xreplace(dict(short)).xreplace(other)
 
     parts = {term: getattr(found, term).applyfunc(change) for term in TERMS}
-    shown = set().union(*(part.free_symbols for part in parts.values()))
+    rules = found.constraints
+    if rules is not None:
+        rules = replace(rules, N=change(rules.N), J=change(rules.J), D=change(rules.D))
+    every_part = [*parts.values(), *((rules.N,) if rules is not None else ())]
+    shown = set().union(*(part.free_symbols for part in every_part))
     values = {change(symbol): value for symbol, value in found.values.items()}
-    return replace(found, **parts, q=[change(x) for x in found.q],
+    return replace(found, **parts, constraints=rules, q=[change(x) for x in found.q],
                    qd=[change(x) for x in found.qd],
                    values={x: v for x, v in values.items() if x in shown})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -76,7 +77,7 @@ class Values:
         """Return the origin of a joint in the frame of its parent link."""
         name = f'a{parent}'
         if any(str(symbol).rstrip(_AXES) == name for symbol in self.found):
-            name = f'a{parent}_{joint.name}'  # a branch
+            name = f'a{parent}_{re.sub(r"[^A-Za-z0-9_]", "_", joint.name)}'  # a branch
         return self.vector(name, joint.translation)
 
     def body(self, inertial: Inertial, number: int) -> tuple[Any, Any, Any]:
