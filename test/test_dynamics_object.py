@@ -135,7 +135,8 @@ def test_models_that_share_code_agree_with_own_code_and_trace_nothing_anew(rng, 
     loaded[0] = [0.5, 1.0, 0.0, 0.0, 0.0, 1.0, 0.1]
     q, qd, u = rng.normal(size=(3, 9, model.n))
     calls = {'inverse_dynamics': (q, qd, u), 'forward_dynamics': (q, qd, u), 'gravity': (q,),
-             'mass_matrix': (q,), 'friction': (qd, q), 'terms': (q, qd)}
+             'mass_matrix': (q,), 'friction': (qd, q), 'terms': (q, qd),
+             'velocity_change': (q, qd, u, np.abs(u), 1e-3)}
     for friction in (model.friction_curve, curve, loaded):
         first = replace(model, friction_curve=friction)
         second = first.with_standard_parameters(
@@ -154,3 +155,21 @@ def test_models_that_share_code_agree_with_own_code_and_trace_nothing_anew(rng, 
     np.testing.assert_allclose(shared.gravity(q[0]), own.gravity(q[0]), rtol=1e-9, atol=1e-10)
     with pytest.raises(rd.ShapeError, match='valid: q, qd'):
         shared.kernel('terms').general(q)
+
+
+def test_a_linearly_implicit_step_solves_its_equation(rng):
+    """Also beyond the number of joints up to which all is compiled."""
+    from test_large_robots import chain
+
+    for model in (rd.load_model(PANDA_URDF), rd.load_model(chain(70))):
+        model = replace(model, link_friction=rng.uniform(0, 2, model.link_friction.shape))
+        dynamics = rd.Dynamics(model, friction_width=0.1)
+        q, qd, tau = 0.2 * rng.normal(size=(3, 2, model.n))
+        damping, step = rng.uniform(0, 3, model.n), 0.004
+        change = dynamics.velocity_change(q, qd, tau, damping, step)
+        for k in range(2):
+            slope = (dynamics.friction(qd[k] + 1e-3) - dynamics.friction(qd[k] - 1e-3)) / 2e-3
+            terms = dynamics.terms(q[k], qd[k])
+            left = terms.mass_matrix + step * np.diag(slope + damping)
+            right = tau[k] - terms.coriolis - terms.gravity - terms.friction
+            np.testing.assert_allclose(left @ change[k], step * right, rtol=1e-6, atol=1e-9)

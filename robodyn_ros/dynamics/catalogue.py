@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Sequence
-from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from robodyn_ros.dynamics.composite_rigid_body import composite_mass_matrix, mass_factors
+from robodyn_ros.dynamics.fingerprint import fingerprint
 from robodyn_ros.dynamics.forward_dynamics import SingularMassMatrixError, solve_symmetric
 from robodyn_ros.dynamics.joint_terms import armature_matrix, armature_torque, friction_torque
 from robodyn_ros.dynamics.kinematics import (
@@ -39,10 +37,11 @@ from robodyn_ros.dynamics.tree import (
     regroup,
 )
 from robodyn_ros.errors import UnknownNameError
-from robodyn_ros.kernels import KernelSpec, pullback
+from robodyn_ros.kernels import KernelSpec, pullback, sign
 from robodyn_ros.model import Model
 
 MOVING = 'moving_'  # prefix of terms that take the motion of the base as their last argument
+SLOPE = 1e-3  # rad/s or m/s, change of velocity for the slope of friction
 LOAD_SWEEPS = 6  # iterations; if friction is a tenth of the load, each divides the error by ten
 
 Points = tuple[tuple[str, tuple[float, float, float]], ...]  # link, and position in its frame, m
@@ -67,7 +66,7 @@ class Catalogue:
 
     def _spec(self, name: str, arguments: Sequence[str], shape: tuple[int, ...],
               function: Callable[..., Any]) -> KernelSpec:
-        special = {'q': self.model.nq, 'base': 9}
+        special = {'q': self.model.nq, 'base': 9, 'step': 1}
         sizes = tuple(special.get(name, self.model.n) for name in arguments)
         return KernelSpec(f'{self.fingerprint}|{name}', tuple(arguments), sizes, shape, function)
 
@@ -138,20 +137,37 @@ class Catalogue:
         """The solution qdd of ``M qdd = tau - c - g - friction``; base as above."""
         still = np.zeros(self.model.n)
         bias = self.inverse_dynamics(q, qd, still, base)
+        mass = self.mass_matrix(q)
+        qdd = self._solve(mass, tau - bias)
+        if self.model.friction_follows_load:  # which depends on the acceleration
+            links = composite_mass_matrix(self.light, q)
+            rigid = newton_euler(self.light, q, qd, qd, still, self.tree.gravity,
+                                 self._root(base))
+            for _ in range(LOAD_SWEEPS):
+                friction = friction_torque(self.model, qd, self.width, rigid + links @ qdd)
+                qdd = self._solve(mass, tau - rigid - friction)
+        return qdd
+
+    def velocity_change(self, q: Any, qd: Any, tau: Any, damping: Any, step: Any) -> Any:
+        """The solution of ``(M + step D) dv = step (tau - c - g - friction)``.
+
+        D is diagonal: a damping, and the slope of friction where it is positive. Light joints with
+        much friction need far smaller steps without it.
+        """
+        terms = [self.friction(qd + change, q) for change in (SLOPE, -SLOPE)]
+        slope = (terms[0] - terms[1]) / (2 * SLOPE)
+        positive = np.array([(x + x * sign(x)) * 0.5 for x in slope])
+        force = tau - self.coriolis(q, qd) - self.gravity(q) - self.friction(qd, q)
+        return self._solve(self.mass_matrix(q) + np.diag((positive + damping) * step[0]),
+                           force * step[0])
+
+    def _solve(self, matrix: Any, right: Any) -> Any:
+        """Solve a system with the sparsity of the mass matrix."""
         last = [max(np.flatnonzero(self.tree.row[:self.tree.bodies, k]).tolist(), default=-1)
                 for k in range(self.model.n)]  # -1: a floating base, which is eliminated last
         order = [int(k) for k in np.argsort(last)[::-1]]
-        mass = self.mass_matrix(q)
         try:
-            qdd = solve_symmetric(mass, tau - bias, order)
-            if self.model.friction_follows_load:  # which depends on the acceleration
-                links = composite_mass_matrix(self.light, q)
-                rigid = newton_euler(self.light, q, qd, qd, still, self.tree.gravity,
-                                     self._root(base))
-                for _ in range(LOAD_SWEEPS):
-                    friction = friction_torque(self.model, qd, self.width, rigid + links @ qdd)
-                    qdd = solve_symmetric(mass, tau - rigid - friction, order)
-            return qdd
+            return solve_symmetric(matrix, right, order)
         except SingularMassMatrixError as error:
             joint = self.model.velocity_names[error.coordinate]
             raise SingularMassMatrixError(error.coordinate, joint) from None
@@ -235,6 +251,7 @@ class Catalogue:
             'terms': (('q', 'qd'), (3 * n + n * n,)),
             'forward_dynamics': (('q', 'qd', 'tau'), (n,)),
             'moving_forward_dynamics': (('q', 'qd', 'tau', 'base'), (n,)),
+            'velocity_change': (('q', 'qd', 'tau', 'damping', 'step'), (n,)),
             'momentum': (('q', 'qd'), (n,)),
             'momentum_terms': (('q', 'qd'), (2 * n,)),
             'energy': (('q', 'qd'), (2,)),
@@ -308,33 +325,3 @@ class Catalogue:
                  for link in dict.fromkeys(link for link, _ in points)}
         return np.array([(poses[link] @ np.array([*point, 1.0]))[:3] for link, point in points],
                         dtype=object)
-
-
-def fingerprint(model: Model, friction_width: float) -> str:
-    """Digest of everything that the traced functions read, this package included."""
-    frames = sorted((name, frame.body, frame.rotation.tobytes(), frame.translation.tobytes())
-                    for name, frame in model.link_frames.items())
-    return digest_of(
-        model.parent, model.prismatic, model.carrier, model.floating, friction_width, frames,
-        model.gravity, model.axis, model.rotation, model.translation, model.row, model.offset,
-        model.inertial_parameters, model.base_inertial_parameters, model.link_friction,
-        model.motor_friction, model.armature, model.gear_ratio, model.motor_row, model.spin_axis,
-        model.friction_curve)
-
-
-def digest_of(*values: Any) -> str:
-    """Digest of some values and of the source code of this folder."""
-    digest = hashlib.sha256(_source_digest())
-    for value in values:
-        array = isinstance(value, np.ndarray)
-        digest.update(f'{value.shape}'.encode() + value.tobytes() if array
-                      else repr(value).encode())
-    return digest.hexdigest()
-
-
-@lru_cache(maxsize=1)
-def _source_digest() -> bytes:
-    digest = hashlib.sha256()
-    for path in sorted(Path(__file__).parent.glob('*.py')):
-        digest.update(path.read_bytes())
-    return digest.digest()

@@ -226,6 +226,27 @@ class Dynamics(Reactions, ParameterFunctions, WholeBody):
         return self._function('moving_forward_dynamics')(q, qd, tau,
                                                          base_motion.values(self.model))
 
+    def velocity_change(self, q: ArrayLike, qd: ArrayLike, tau: ArrayLike, damping: ArrayLike,
+                        step: float) -> Array:
+        """Change of the velocities over one linearly implicit step of time, shape of q.
+
+        ``(M + step D) dv = step (tau - C qd - g - friction)``, where the diagonal D is the damping
+        and the slope of friction. Light joints with much friction need far smaller steps without
+        it.
+
+        Parameters
+        ----------
+        q, qd, tau : array-like, shape (n,) or (N, n)
+            State and torques.
+        damping : array-like, shape (n,) or (N, n)
+            Decrease of the torques with the velocities, for example that of a controller; N m s or
+            N s/m.
+        step : float
+            Duration of the step, s.
+        """
+        change: Array = self._function('velocity_change')(q, qd, tau, damping, np.array([step]))
+        return change
+
     def energy(self, q: ArrayLike, qd: ArrayLike, *, near: ArrayLike | None = None) -> Energy:
         """Kinetic and potential energy, J, each a float or shape (N,).
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
+from robodyn_ros.dynamics.catalogue import SLOPE
 from robodyn_ros.dynamics.forward_dynamics import SingularMassMatrixError
 from robodyn_ros.dynamics.joint_terms import armature_matrix
 from robodyn_ros.kernels.kernel import check_array
@@ -36,7 +37,7 @@ class LargeRobot:
     """
 
     names = ('mass_matrix', 'terms', 'forward_dynamics', 'moving_forward_dynamics',
-             'coriolis_matrix')
+             'velocity_change', 'coriolis_matrix')
 
     def __init__(self, compiled: CompiledModel):
         self._compiled, self._model = compiled, compiled.model
@@ -61,6 +62,7 @@ class LargeRobot:
         """Compile the kernels of a function."""
         pose = np.ones(self._model.nq)
         still = np.zeros(self._model.n)
+        name = 'terms' if name == 'velocity_change' else name  # which needs the same kernels
         self.function(name)(*(pose, still, still, np.zeros(9))[:{
             'mass_matrix': 1, 'forward_dynamics': 3, 'moving_forward_dynamics': 4}.get(name, 2)])
 
@@ -95,6 +97,20 @@ class LargeRobot:
         bias = self._compiled.kernel('moving_inverse_dynamics').single(
             q, qd, np.zeros(self._model.n), base)
         return self._accelerations(q, tau, bias)
+
+    def velocity_change(self, q: ArrayLike, qd: ArrayLike, tau: ArrayLike, damping: ArrayLike,
+                        step: ArrayLike) -> Array:
+        """The solution of ``(M + step D) dv = step (tau - c - g - friction)``, see `Catalogue`."""
+        kernel, seconds = self._compiled.kernel('friction').single, np.asarray(step)[..., None]
+        places = (q,) if self._model.friction_follows_load else ()
+        friction, above, below = (kernel(*places, np.asarray(qd) + change)
+                                  for change in (0.0, SLOPE, -SLOPE))
+        slope = np.maximum((above - below) / (2 * SLOPE), 0.0) + damping
+        bias = self._compiled.kernel('coriolis').single(q, qd) \
+            + self._compiled.kernel('gravity').single(q)
+        matrix = self.mass_matrix(q) + seconds * slope[..., None] * np.eye(self._model.n)
+        force = np.asarray(step) * (np.asarray(tau) - bias - friction)
+        return np.asarray(np.linalg.solve(matrix, force[..., None])[..., 0])
 
     def _accelerations(self, q: ArrayLike, tau: ArrayLike, bias: Array) -> Array:
         tau = check_array(tau, self._model.n, 'tau')

@@ -10,14 +10,15 @@ from typing import Any
 import numpy as np
 
 from robodyn_ros.description.robot import CURVE
-from robodyn_ros.dynamics.catalogue import Catalogue, digest_of
+from robodyn_ros.dynamics.catalogue import Catalogue
+from robodyn_ros.dynamics.fingerprint import digest_of
 from robodyn_ros.kernels import KernelSpec
 from robodyn_ros.model import PARAMETER_NAMES, LinkFrame, Model
 from robodyn_ros.spatial import Array, inertia_components
 
 PARAMETERS = len(PARAMETER_NAMES)
 SHARED = ('inverse_dynamics', 'gravity', 'coriolis', 'friction', 'mass_matrix', 'terms',
-          'forward_dynamics', 'momentum')  # the terms of `ParametricCatalogue`
+          'forward_dynamics', 'velocity_change', 'momentum')  # the terms of `ParametricCatalogue`
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from robodyn_ros.control.laws import automatic_gains
-from robodyn_ros.dynamics import RobotDynamics
+from robodyn_ros.dynamics import Dynamics, RobotDynamics
 from robodyn_ros.errors import IdentificationError
 from robodyn_ros.identification.signals import Segment
 from robodyn_ros.identification.simulate import simulate
@@ -132,7 +132,7 @@ def roll_out_along(dynamics: RobotDynamics, identified: Model, segments: Sequenc
         s.t[0], s.t[-1] - steps * STEP, each), steps) for s in long], axis=1)
     starts, n = measured.shape[1], dynamics.n
     after = [round(horizon / STEP) for horizon in possible]
-    model, description = (dynamics.with_model(m, friction_width=WIDTH, shared_code=True)
+    model, description = (dynamics.with_model(m, friction_width=WIDTH, shared_code=True).tree
                           for m in (identified, dynamics.model))
     gains = automatic_gains(model)
     on = np.repeat([[0.0], [1.0]], starts, axis=0)  # open loop, then closed loop
@@ -155,7 +155,7 @@ def _measured(segment: Segment, starts: Array, steps: int) -> Array:
     return np.asarray((1 - part) * values[place] + part * values[place + 1])
 
 
-def _errors(dynamics: RobotDynamics, measured: Array, after: Sequence[int], kp: Array, kd: Array,
+def _errors(dynamics: Dynamics, measured: Array, after: Sequence[int], kp: Array, kd: Array,
             ) -> Array:
     """Return differences from the measured positions, shape (horizons, starts, n)."""
     n = dynamics.n

@@ -6,24 +6,21 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from robodyn_ros.dynamics import RobotDynamics
+from robodyn_ros.dynamics import Dynamics
 from robodyn_ros.spatial import Array
 
-SLOPE = 1e-3  # rad/s or m/s, for the derivative of friction
 
-
-def simulate(dynamics: RobotDynamics, reference: Array, step: float, kp: Array, kd: Array,
+def simulate(dynamics: Dynamics, reference: Array, step: float, kp: Array, kd: Array,
              ) -> Iterator[tuple[Array, Array]]:
     """Yield positions and velocities at each step, shape (starts, n) each.
 
-    A PD controller leads the robot to the reference, beside torques that are given. Each step
-    solves ``(M + step D) dv = step (tau - c - g - friction)``, in which D is the slope of friction
-    and of the controller: light joints with much friction would need far smaller steps otherwise.
-    States that diverge are not numbers.
+    A PD controller leads the robot to the reference, beside torques that are given. The steps are
+    linearly implicit in friction and in the damping of the controller, see
+    `Dynamics.velocity_change`. States that diverge are not numbers.
 
     Parameters
     ----------
-    dynamics : RobotDynamics
+    dynamics : Dynamics
         The robot, a tree, with a width of the direction of friction.
     reference : ndarray, shape (K, starts, 3 n)
         Positions, velocities and given torques at each step; the first are the states of the
@@ -35,28 +32,12 @@ def simulate(dynamics: RobotDynamics, reference: Array, step: float, kp: Array, 
     """
     n = dynamics.n
     q, qd = reference[0, :, :n].copy(), reference[0, :, n:2 * n].copy()
-    own = range(n)
+    kp, kd = np.broadcast_to(kp, q.shape), np.ascontiguousarray(np.broadcast_to(kd, q.shape))
+    middles = 0.5 * (reference[:-1] + reference[1:])
+    torques = middles[:, :, 2 * n:] + kp * middles[:, :, :n] + kd * middles[:, :, n:2 * n]
     yield q, qd
-    for before, after in zip(reference[:-1], reference[1:], strict=True):
+    for torque in torques:
         with np.errstate(all='ignore'):
-            middle = 0.5 * (before + after)
-            tau = middle[:, 2 * n:] + kp * (middle[:, :n] - q) + kd * (middle[:, n:2 * n] - qd)
-            both = dynamics.friction(np.concatenate([qd + SLOPE, qd - SLOPE]),
-                                     np.concatenate([q, q]))
-            slope = (both[:len(q)] - both[len(q):]) / (2 * SLOPE)
-            terms = dynamics.terms(q, qd)
-            matrix = terms.mass_matrix
-            matrix[:, own, own] += step * (np.maximum(slope, 0.0) + kd)
-            force = tau - terms.coriolis - terms.gravity - terms.friction
-            old = qd
-            qd = qd + step * _solved(matrix, force)
-            q = q + step / 2 * (old + qd)
+            change = dynamics.velocity_change(q, qd, torque - kp * q - kd * qd, kd, step)
+            q, qd = q + step * (qd + 0.5 * change), qd + change
         yield q, qd
-
-
-def _solved(matrices: Array, right: Array) -> Array:
-    """Solve linear systems; the solution of a singular one is not a number."""
-    try:
-        return np.asarray(np.linalg.solve(matrices, right[..., None])[..., 0])
-    except np.linalg.LinAlgError:
-        return np.full_like(right, np.nan)

@@ -85,7 +85,7 @@ def _simulated(problem: Problem, estimate: Estimate) -> Observations:
     theta = consistent_estimate(linear, problem.around(estimate), estimate.sigma, prior=PRIOR,
                                 known=observations.known)
     dynamics = linear.whole.with_model(identified_model(linear, theta, observations),
-                                       friction_width=WIDTH, shared_code=True)
+                                       friction_width=WIDTH, shared_code=True).tree
     gains = automatic_gains(dynamics, STIFF)
     segments = []
     for segment in observations.segments:
