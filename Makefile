@@ -13,12 +13,14 @@ demo: venv
 PYTEST := $(RUN) .venv/bin/python -m pytest
 AGAIN := --last-failed --last-failed-no-failures none
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
+# half as many again as there are cores, since tests of nodes wait for messages
+WORKERS := $(shell echo $$(( ($$(nproc) * 3 + 1) / 2 )))
 
 test: check
 ifdef ARGS
 	$(PYTEST) $(ARGS)
 else
-	$(RUN) $(ONE_THREAD) .venv/bin/python -m pytest -n auto --dist worksteal -m 'not real_time' || { \
+	$(RUN) $(ONE_THREAD) .venv/bin/python -m pytest -n $(WORKERS) --dist worksteal -m 'not real_time' || { \
 	  echo 'Once more what failed:'; \
 	  $(RUN) $(ONE_THREAD) .venv/bin/python -m pytest -m 'not real_time' $(AGAIN); }
 	$(PYTEST) -m real_time || { echo 'Once more what failed in real time:'; \
@@ -27,7 +29,7 @@ endif
 
 # for daily work: no nodes, nothing slow
 quick: check
-	$(RUN) $(ONE_THREAD) .venv/bin/python -m pytest -n auto --dist worksteal -m 'not nodes and not slow and not real_time' $(ARGS)
+	$(RUN) $(ONE_THREAD) .venv/bin/python -m pytest -n $(WORKERS) --dist worksteal -m 'not nodes and not slow and not real_time' $(ARGS)
 
 check: venv
 	.venv/bin/ruff check .

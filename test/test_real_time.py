@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.nodes, pytest.mark.real_time]
 UR10 = (DATA / 'ur10/ur10_nomesh.urdf').read_text()
 
 
-def test_20_seconds_at_1_khz_lose_no_command(world, stalls):
+def test_10_seconds_at_1_khz_lose_no_command(world, stalls):
     with ClosedLoop(world, UR10, lock_step=False, simulator=('rate:=1000.0', 'brakes:=true'),
                     controller=('mode:=gravity_compensation', *PATIENT)) as loop:
         def counts():
@@ -37,13 +37,13 @@ def test_20_seconds_at_1_khz_lose_no_command(world, stalls):
         assert world.call(Trigger, 'simulator/reset', Trigger.Request()).success
         loop.states.clear()
         loop.pause(False)
-        loop.until(20.0)
+        loop.until(10.0)
         cycles, commands, late, superseded, stale = np.subtract(counts(), before)
         stalled = stalls.total(began)
         print(f'{cycles} states, {commands} commands, {superseded} states superseded by newer '
               f'ones that waited, {stale} stale, {late} cycles without a new command; the machine '
               f'stalled for {stalled:.2f} s')
-        assert cycles >= 20_000 and loop.controller.exit_code is None
+        assert cycles >= 10_000 and loop.controller.exit_code is None
         assert commands + superseded + stale == cycles  # none is lost
         # a state is superseded only where its command would have come too late for its cycle
         assert superseded + stale <= late + 10 + 3000 * stalled
