@@ -46,7 +46,6 @@ GAINS = ('kp:=[2000.0, 2000.0, 1000.0, 200.0, 200.0, 150.0]',
          'kd:=[150.0, 150.0, 70.0, 15.0, 15.0, 12.0]')
 
 
-
 @pytest.fixture(scope='module')
 def run(tmp_path_factory):
     """The experiment: track a motion, call the action, track the motion again."""

@@ -14,12 +14,15 @@ from robodyn_ros.spatial import Array
 SETTLED = 0.01  # s, time for which states must be late before the new delay counts as normal
 # While a queue of states is processed, their age decreases at several times the rate of the clock.
 DRAINING = 0.5  # s of age per second, the slowest decrease that indicates a queue
-STALL = 0.05  # s without a sign of life of this process, at least, that count as a stall
-STALLS = 10  # factor of the usual time between two signs of life, for the same
+# A time without a sign of life of this process is a stall if it is longer than both of these:
+STALL = 0.05  # s
+STALLS = 10  # times the usual time between two signs of life
 SAME_CLOCK = 0.1  # s, largest difference of a stamp from the clock of the system that set it
-READINGS, APART = 10, 0.001  # of two clocks, and s between them: threads may be interrupted
+# Two clocks are read again, up to so many times, if the thread was interrupted in between for more
+# than so long (s).
+READINGS, APART = 10, 0.001
 DISTRUST = 2.0  # s after a stall or a jump, in which late states count as having waited in queues
-QUEUED = 60.0  # s behind the system's clock, up to which a stamp after a jump may be of a queue
+QUEUED = 60.0  # s, longest time for which a state may have waited in a queue after a jump
 # Bounds of plausible states. They are generous, since a robot that is slightly beyond its limits
 # needs its controller most.
 FURTHER = 0.1  # fraction of the joint range, plus rad or m, by which a position may be outside

@@ -188,7 +188,6 @@ def load_mesh(file: Path) -> Any:
         The file cannot be read.
     """
     trimesh = package('trimesh')
-
     if file.suffix.lower() not in MESH_TYPES:
         raise DescriptionError('is not a mesh in a known format', element=str(file), valid=A_MESH)
     content = read_regular(file, MAX_MESH_BYTES)
@@ -215,8 +214,8 @@ def find_mesh(name: str, folders: Iterable[Path] = ()) -> Path:
     elif scheme == 'file':
         candidates = [Path(rest)]
     elif scheme in ('package', 'model'):
-        package, _, inside = rest.partition('/')
-        candidates = [folder / inside for folder in package_folders(package, places)]
+        owner, _, inside = rest.partition('/')
+        candidates = [folder / inside for folder in package_folders(owner, places)]
     else:
         candidates = []
     for candidate in candidates:

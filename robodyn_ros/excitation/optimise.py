@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from types import NoneType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import scipy.optimize
@@ -49,6 +49,15 @@ REPAIRS, REPAIR_SECONDS = 4, 5.0  # further searches with a larger reserve, if t
 
 class _Stop(Exception):
     """Ends a search whose time is used up."""
+
+
+class _Evaluation(NamedTuple):
+    """The criterion and the limits at a motion, and their gradients by its variables."""
+
+    criterion: float
+    gradient: Array
+    limits: Array  # at most 0 within the limits
+    slopes: Array
 
 
 @checked_options(Plan)
@@ -119,7 +128,7 @@ class _Search:
         self.budget, self.reserve = plan.budget, RESERVE
         self.best: Array | None = None
         self.best_score, self.best_condition = np.inf, np.inf
-        self._last: tuple[bytes, Any] | None = None
+        self._last: tuple[bytes, _Evaluation] | None = None
 
     def _width(self) -> Array:
         """Return half the range of each joint, by which its variables are scaled."""
@@ -184,6 +193,11 @@ class _Search:
 
     def _polish(self, start: Array, iterations: int,
                 results: list[tuple[float, Array]]) -> None:
+        """Improve a motion by sequential quadratic programming, and append it to the results.
+
+        The unknowns z are the variables of the motion over their scale; with goals, the attainment
+        factor gamma is appended and minimised instead of the criterion (Kolyubin 5.15).
+        """
         size = self.shape[0] * self.shape[1]
         variables = (start / self.width).ravel()
         goal = bool(self.goals)
@@ -191,30 +205,23 @@ class _Search:
             variables = np.append(variables, 1.0)
         scale = np.append(np.tile(self.width, self.shape[0]), [1.0] if goal else [])
 
-        def parts(z: Array) -> Any:
-            key = z.tobytes()
-            if self._last is None or self._last[0] != key:
-                x = (z[:size] * scale[:size]).reshape(self.shape)
-                self._last = key, self._evaluate(x)
-            return self._last[1]
-
         def objective(z: Array) -> tuple[float, Array]:
-            value, gradient, _, _ = parts(z)
+            here = self._at(z)
             if not goal:
-                return value, gradient.ravel() * scale
+                return here.criterion, here.gradient.ravel() * scale
             return float(z[-1]), np.append(np.zeros(size), 1.0)
 
         def kept(z: Array) -> Array:
-            _, _, values, _ = parts(z)
-            return -values if not goal else np.append(-values, self._attained(z, parts)[0])
+            limits = self._at(z).limits
+            return -limits if not goal else np.append(-limits, self._attained(z)[0])
 
         def kept_slopes(z: Array) -> Array:
-            _, _, _, slopes = parts(z)
+            slopes = self._at(z).slopes
             rows = -slopes.reshape(len(slopes), -1) * scale[:size]
             if not goal:
                 return rows
             rows = np.column_stack([rows, np.zeros(len(rows))])
-            return np.vstack([rows, self._attained(z, parts)[1] * scale])
+            return np.vstack([rows, self._attained(z)[1] * scale])
 
         try:
             found = scipy.optimize.minimize(
@@ -223,10 +230,22 @@ class _Search:
                 options={'maxiter': iterations, 'ftol': 1e-6})
         except (ValueError, np.linalg.LinAlgError):
             return
-        x = (found.x[:size] * scale[:size]).reshape(self.shape)
-        results.append((found.fun + 100 * max(0.0, float(-kept(found.x).min())), x))
+        results.append((found.fun + 100 * max(0.0, float(-kept(found.x).min())),
+                        self._unscaled(found.x)))
 
-    def _evaluate(self, x: Array) -> tuple[float, Array, Array, Array]:
+    def _unscaled(self, z: Array) -> Array:
+        """Return the variables of a motion from the unknowns of the optimiser."""
+        rows, n = self.shape
+        return z[:rows * n].reshape(self.shape) * self.width
+
+    def _at(self, z: Array) -> _Evaluation:
+        """Return the evaluation at the unknowns of the optimiser; the last one is kept."""
+        key = z.tobytes()
+        if self._last is None or self._last[0] != key:
+            self._last = key, self._evaluate(self._unscaled(z))
+        return self._last[1]
+
+    def _evaluate(self, x: Array) -> _Evaluation:
         """Return criterion and limits at a motion, and store the best motion within limits."""
         seconds = time.monotonic() - self.started
         if seconds > self.budget:
@@ -242,7 +261,7 @@ class _Search:
                 self.best_condition = self.criterion.condition(motion)
         if self.progress is not None:
             self.progress(Progress(seconds, self.evaluations, self.best_condition))
-        return value, gradient, values + self.reserve, slopes
+        return _Evaluation(value, gradient, values + self.reserve, slopes)
 
     def _score(self, motion: Motion, value: float) -> float:
         """Return the score of a feasible motion: the criterion, or how far goals are missed."""
@@ -256,15 +275,13 @@ class _Search:
     def _torque(self, motion: Motion) -> Array:
         return self.constraints.dynamics.inverse_dynamics(motion.q, motion.qd, motion.qdd)
 
-    def _attained(self, z: Array, parts: Callable[[Array], Any]) -> tuple[Array, Array]:
+    def _attained(self, z: Array) -> tuple[Array, Array]:
         """Return ``gamma - miss``, which must be >= 0, of each goal, and gradients by x, gamma."""
-        size = self.shape[0] * self.shape[1]
-        value, gradient, _, _ = parts(z)
-        motion = self.basis.motion((z[:size] * np.tile(self.width, self.shape[0])).reshape(
-            self.shape))
+        here = self._at(z)
+        motion = self.basis.motion(self._unscaled(z))
         torque = self._torque(motion)
-        values = [z[-1] - (value - np.log(self.plan.condition_goal))]
-        rows = [np.append(-gradient.ravel(), 1.0)]
+        values = [z[-1] - (here.criterion - np.log(self.plan.condition_goal))]
+        rows = [np.append(-here.gradient.ravel(), 1.0)]
         for j, (goal, unit) in self.goals.items():
             cotangent = np.zeros_like(torque)
             cotangent[:, j] = np.sign(torque[:, j]) / len(torque)

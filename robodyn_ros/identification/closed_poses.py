@@ -71,9 +71,6 @@ def closed_motions(loops: RobotDynamics, rng: np.random.Generator, qd: Array,
                               'that are needed; valid: wider limits of the joints')
 
 
-
-
-
 def _reached(loops: RobotDynamics, goal: Array, near: Array, least: float) -> Array | None:
     """Return the pose of all joints at a goal, or None if it cannot be reached."""
     try:

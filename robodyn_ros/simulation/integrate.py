@@ -90,8 +90,8 @@ def simulate(robot: Model | RobotDynamics | FlexibleDynamics,
     times : array-like, shape (K,), optional
         Times between 0 and ``duration`` at which the motion is returned, s; default: at 100 Hz.
     theta, theta_d : array-like, shape (n,), optional
-        Motors of a robot with elastic joints at the start; default: springs that hold the links,
-        and the velocities of the links.
+        Motors of a robot with elastic joints at the start; by default the springs are deflected so
+        far that they hold the links at rest, and the motors have the velocities of the links.
     f_ext, base_motion : optional
         Wrenches on links, and motion of the base, see `Dynamics.inverse_dynamics`: constant, or
         functions of the time.
@@ -180,17 +180,20 @@ def _sample_times(times: ArrayLike | None, duration: float) -> Array:
 
 
 class _Plant:
-    """The state of a robot as one vector."""
+    """A robot whose state is one vector y, as solvers need it."""
 
     n: int
 
     def start(self, q: ArrayLike, qd: ArrayLike | None) -> Array:
+        """Return the state at the start."""
         raise NotImplementedError
 
     def split(self, y: Array) -> tuple[Array, ...]:
+        """Return q and qd; of a robot with elastic joints theta and theta_d as well."""
         raise NotImplementedError
 
     def rate(self, y: Array, tau: Array, push: Wrenches | None, base: BaseMotion | None) -> Array:
+        """Return dy/dt under torques, wrenches on links, and a motion of the base."""
         raise NotImplementedError
 
 
