@@ -24,13 +24,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_robot(parser)
     add_loops(parser)
     parser.add_argument('--recursion', action='store_true',
-                        help='the Newton-Euler recursion symbol by symbol; the default for arms '
-                        f'with more than {MOST_JOINTS} joints, whose closed forms fill pages')
+                        help='write the Newton-Euler recursion symbol by symbol; the default for '
+                        f'arms with more than {MOST_JOINTS} joints, whose closed forms are too long')
     parser.add_argument('--terms', default='M,c,g', metavar='LIST',
                         help='terms, separated by commas: M, C, c (= C qd), g (default: M,c,g)')
     add_choice(parser, '--format', 'FORMAT', 'form of the output', FORMATS, 'markdown')
     parser.add_argument('--lumped', action='store_true',
-                        help='in lumped parameters p1, p2, ... with their definitions')
+                        help='write closed forms in lumped parameters p1, p2, ... with definitions')
     parser.add_argument('--lock', nargs='+', default=[], metavar='JOINT:=POSITION',
                         help='joints that are held at a position, rad or m')
     parser.add_argument('--names', nargs='+', default=[], metavar='SYMBOL:=NAME',
@@ -45,8 +45,8 @@ def run(options: argparse.Namespace) -> int:
             raise ValueRangeError('--lumped, --names or --loops', 'given', 'closed forms, of up '
                                   f'to {MOST_JOINTS} joints; --lock holds the others')
         if not options.recursion:
-            print(f'{model.n} joints: the recursion instead of closed forms, which would fill '
-                  'pages', file=sys.stderr)
+            print(f'The robot has {model.n} joints, so closed forms would be too long; this is '
+                  'the recursion', file=sys.stderr)
         print(recursion_text(recursion(model), options.format))
         return 0
     found = equations(model, names=dict(split_pairs(options.names, '--names', 'symbol:=name')),

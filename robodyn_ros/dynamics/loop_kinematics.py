@@ -71,7 +71,7 @@ class LoopKinematics:
         home = self._assembly.home
         if not self._assembly.closed:
             near = close_loops(self._table, first)
-            if self._is_closed(near):  # while the loops are open, no count of constraints holds
+            if self._is_closed(near):  # the count is valid only if the loops are closed
                 self._check_count(near)
             self._refuse(first[self._free], home)
         self._check_count(home)
@@ -97,7 +97,7 @@ class LoopKinematics:
         return home
 
     def _is_closed(self, pose: Array) -> bool:
-        """Return whether the loops are closed in a pose of all joints; not if it has NaN."""
+        """Return whether the loops are closed in a pose of all joints; False for NaN."""
         gaps = self._table(pose, np.zeros_like(pose))[:, 0]
         return bool(np.abs(gaps).max() < ROUGH)
 

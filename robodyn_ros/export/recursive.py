@@ -1,9 +1,9 @@
 """The Newton-Euler recursion of one robot, symbol by symbol, through SymPy.
 
-For arms whose closed forms fill pages: each component of Luh-Walker-Paul's recursion (Velagić
-4.89-4.96, Kolyubin 3.3-3.8) becomes one assignment in the named numbers of the description.
-Components that are zero or equal to another symbol get none, as in the customised symbolic method
-of Khalil and Kleinfinger, which SYMORO uses (Kolyubin 5.8).
+It is for arms whose closed forms would fill pages. Each component of Luh-Walker-Paul's recursion
+(Velagić 4.89-4.96, Kolyubin 3.3-3.8) becomes one assignment in symbols of the description. There
+is no assignment for components that are zero or equal to another symbol, as in the customised
+symbolic method of Khalil and Kleinfinger, which SYMORO uses (Kolyubin 5.8).
 """
 
 from __future__ import annotations
@@ -91,14 +91,14 @@ def recursion(model: Model) -> Recursion:
 
 @dataclass
 class _Link:
-    """What the recursion knows of a link, in its own frame."""
+    """Motion of a link, and the force and moment that it needs so far, in its own frame."""
 
     number: int
     w: Any
     dw: Any
-    dv: Any
+    dv: Any  # acceleration of the origin, minus gravity
     force: Any
-    moment: Any
+    moment: Any  # about the origin
 
     def acceleration(self, point: Any) -> Any:
         """Acceleration of a point of the link, minus gravity (Velagić 4.92)."""
@@ -107,14 +107,14 @@ class _Link:
 
 @dataclass
 class _Move:
-    """A joint: pose of its child in its parent, axis, and its rates."""
+    """A joint: the pose of its child in its parent, its axis, velocity and acceleration."""
 
     joint: Joint
     rotation: Any
     origin: Any
     axis: Any
-    leader: int
-    factor: Any
+    leader: int  # index of the joint that it follows, or of itself; -1 for a fixed joint
+    factor: Any  # on the motion of the leader
     speed: Any
     acceleration: Any
 
@@ -161,7 +161,7 @@ class _Writer:
             symbol: value for symbol, value in self.values.found.items() if symbol in shown})
 
     def _named(self, name: str, value: Any) -> Any:
-        """Return a vector whose components are symbols, which are assigned here."""
+        """Assign the components of a vector to symbols; return the vector of these symbols."""
         s, found = sympy(), []
         for axis, entry in zip(_AXES, value, strict=True):
             entry = s.factor_terms(s.expand(entry))
@@ -215,7 +215,7 @@ class _Writer:
         return move
 
     def _add_body(self, link: _Link, mass: Any, centre: Any, inertia: Any, of: str = '') -> None:
-        """Force and moment that a body needs (Velagić 4.86-4.87), about the link's origin."""
+        """Add the force and moment that accelerate a body (Velagić 4.86-4.87) to its link."""
         where = of or str(link.number)
         force = self._named(f'F{where}', mass * self._named(f'dc{where}',
                                                             link.acceleration(centre)))
@@ -224,7 +224,7 @@ class _Writer:
         link.moment = link.moment + moment + centre.cross(force)
 
     def _add_rotor(self, move: _Move) -> None:
-        """What a spinning rotor adds to its carrier and to its joint (Velagić 4.85-4.88)."""
+        """Add the moments of a spinning rotor to its carrier and its joint (Velagić 4.85-4.88)."""
         joint, motor = move.joint, self.description.motors[move.joint.name]
         carrier = self.links[motor.carrier or joint.parent]
         number = self.links[joint.child].number

@@ -56,8 +56,8 @@ class Equations:
     link_names : tuple of str
         Names of the links with the numbers 1, 2 and so on in the symbols.
     constraints : Constraints or None
-        Of closed loops whose dependent joints are no linear functions of the others; M, C, c and g
-        are then those of the tree.
+        The constraints of closed loops whose dependent joints are not linear functions of the
+        others; M, C, c and g are then those of the tree.
     """
 
     joint_names: tuple[str, ...]

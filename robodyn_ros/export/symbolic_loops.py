@@ -15,9 +15,9 @@ from robodyn_ros.export.symbolic_values import Values, sympy
 from robodyn_ros.model import Model
 from robodyn_ros.spatial import Array
 
-POSES, REACH = 6, 0.1  # random poses, and their largest distance from home, rad or m
+POSES, REACH = 6, 0.1  # number of random poses; largest distance from home, rad or m
 SAME = 1e-7  # largest difference of numbers that count as equal
-FINEST_TURN = 12  # positions are exact if they are multiples of pi over a number up to this
+FINEST_TURN = 12  # a position near a multiple of pi / k is replaced by it for k up to this
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Coordinates:
 
 @dataclass(frozen=True)
 class Constraints:
-    """Constraints of closed loops that have no closed solution.
+    """Constraints of closed loops whose dependent joints have no closed solution.
 
     Attributes
     ----------
@@ -82,16 +82,16 @@ def linear_coordinates(robot: ClosedLoopDynamics) -> Coordinates | None:
         s.Matrix([_turn(x) for x in offset]))
 
 
-def constraints_of(robot: ClosedLoopDynamics, places: Mapping[str, Any],
+def constraints_of(robot: ClosedLoopDynamics, frames: Mapping[str, Any],
                    numbers: Mapping[str, int], q: Sequence[Any], qd: Sequence[Any],
                    values: Values, shorten: Any) -> Constraints:
-    """Return the constraints of the cuts, as many as joints depend on the others.
+    """Return the constraints of the cuts, one for each dependent joint.
 
     Parameters
     ----------
     robot : ClosedLoopDynamics
         The robot.
-    places : mapping
+    frames : mapping
         Rotation, origin and angular Jacobian of each link.
     numbers : mapping
         Numbers of the links in the names of symbols.
@@ -107,25 +107,15 @@ def constraints_of(robot: ClosedLoopDynamics, places: Mapping[str, Any],
     ValueRangeError
         The constraints do not determine the dependent joints.
     """
-    s, rows = sympy(), []
-    for cut in robot.cuts:
-        for pair in cut.points:
-            ends = []
-            for link, point in zip(cut.links, pair, strict=True):
-                rotation, origin, _ = places[link]
-                name, k = f'b{numbers[link]}', 0
-                while any(str(symbol).startswith(name) for symbol in values.found):
-                    k += 1
-                    name = f'b{numbers[link]}_{k}'
-                ends.append(origin + rotation * values.vector(name, point))
-            rows += [shorten(entry) for entry in ends[0] - ends[1]]
-    full = s.Matrix([row for row in rows if row != 0])
+    s = sympy()
+    gaps = [shorten(entry) for entry in _gaps(robot, frames, numbers, values)]
+    full = s.Matrix([gap for gap in gaps if gap != 0])
     jacobian = full.jacobian(list(q))
     at_home: dict[Any, float] = dict(values.found) | dict(zip(q, robot.home, strict=True))
     numbers_at_home = np.array(jacobian.subs(at_home).evalf(), float)
     independent = tuple(robot.model.joint_names.index(name) for name in robot.joints.joint_names)
     bound = [k for k in range(len(q)) if k not in independent]
-    # of constraints that repeat one another, those are kept that determine the dependent joints
+    # some constraints repeat others; those that determine the dependent joints best are kept
     _, r, order = scipy.linalg.qr(numbers_at_home[:, bound].T, mode='economic', pivoting=True)
     if len(order) < len(bound) or np.abs(np.diag(r)).min() < SAME:
         raise ValueRangeError('loops', f'{len(full)} constraints', f'{len(bound)} independent '
@@ -136,6 +126,24 @@ def constraints_of(robot: ClosedLoopDynamics, places: Mapping[str, Any],
     for position, speed in zip(q, qd, strict=True):
         rate += j.diff(position) * speed
     return Constraints(independent, n, j, rate.applyfunc(shorten))
+
+
+def _gaps(robot: ClosedLoopDynamics, frames: Mapping[str, Any], numbers: Mapping[str, int],
+          values: Values) -> list[Any]:
+    """Return the components of the gaps between the points that the cuts hold together."""
+    gaps: list[Any] = []
+    for cut in robot.cuts:
+        for pair in cut.points:
+            ends = []
+            for link, point in zip(cut.links, pair, strict=True):
+                rotation, origin, _ = frames[link]
+                name, k = f'b{numbers[link]}', 0
+                while any(str(symbol).startswith(name) for symbol in values.found):
+                    k += 1
+                    name = f'b{numbers[link]}_{k}'
+                ends.append(origin + rotation * values.vector(name, point))
+            gaps += list(ends[0] - ends[1])
+    return gaps
 
 
 def _exact(value: float) -> Any:

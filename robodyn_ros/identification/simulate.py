@@ -1,4 +1,4 @@
-"""Simulates a robot along a reference, many starts at a time."""
+"""Simulates a robot along many references at once, for the methods and for rollouts."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ def simulate(dynamics: Dynamics, reference: Array, step: float, kp: Array, kd: A
              ) -> Iterator[tuple[Array, Array]]:
     """Yield positions and velocities at each step, shape (starts, n) each.
 
-    A PD controller leads the robot to the reference, beside torques that are given. The steps are
-    linearly implicit in friction and in the damping of the controller, see
-    `Dynamics.velocity_change`. States that diverge are not numbers.
+    The torques are those that are given with the reference, plus those of a PD controller that
+    leads the robot to it. The steps are linearly implicit in friction and in the damping of the
+    controller, see `Dynamics.velocity_change`. States that diverge become NaN.
 
     Parameters
     ----------
