@@ -25,12 +25,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_loops(parser)
     parser.add_argument('--recursion', action='store_true',
                         help='write the Newton-Euler recursion symbol by symbol; the default for '
-                        f'arms with more than {MOST_JOINTS} joints, whose closed forms are too long')
+                        f'arms with more than {MOST_JOINTS} joints')
     parser.add_argument('--terms', default='M,c,g', metavar='LIST',
                         help='terms, separated by commas: M, C, c (= C qd), g (default: M,c,g)')
     add_choice(parser, '--format', 'FORMAT', 'form of the output', FORMATS, 'markdown')
     parser.add_argument('--lumped', action='store_true',
-                        help='write closed forms in lumped parameters p1, p2, ... with definitions')
+                        help='write closed forms in lumped parameters p1, p2, ...')
     parser.add_argument('--lock', nargs='+', default=[], metavar='JOINT:=POSITION',
                         help='joints that are held at a position, rad or m')
     parser.add_argument('--names', nargs='+', default=[], metavar='SYMBOL:=NAME',
