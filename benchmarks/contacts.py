@@ -5,7 +5,7 @@ are noisy; identification, validation and thresholds come from simulated logs. B
 same run and on the same residuals: constant thresholds as in the examples of libfranka. Then the
 measured logs of a UR10 and a TX40, whose second halves are free motions as well.
 
-    python benchmarks/contacts.py [SECONDS of free motion, default 600]
+    python benchmarks/contacts.py [SECONDS of free motion, default 600] [Panda] [UR10] [measured]
 """
 
 import sys
@@ -22,18 +22,19 @@ from robodyn_ros.observation import (
     MomentumObserver,
     constant_thresholds,
     external_wrench,
-    thresholds_of,
 )
+from robodyn_ros.observation.fitting import fit_thresholds, residuals_of
 from robodyn_ros.simulation import Simulation
 from robodyn_ros.simulation.sensors import Sensors
 
 sys.path.insert(0, str(Path(__file__).parent.parent / 'test'))
-STEP, FIT, PUSH, EVERY = 0.001, 20.0, 0.3, 2.5  # s
+STEP, FIT, FREE, PUSH, EVERY = 0.001, 20.0, 60.0, 0.3, 2.5  # s
+RAMP, FAST = 2.0, 0.9  # s of a slow push; fraction of the speed limits in logs and free motion
 FORCES = (2.0, 5.0, 10.0, 20.0, 50.0)  # N
-TRIALS = 6  # pushes of each force and link
+TRIALS = 12  # pushes of each force and link
 LIBFRANKA = np.array([20.0, 20.0, 18.0, 18.0, 16.0, 14.0, 12.0])  # N m, its examples
 ROBOTS = {
-    'Panda': ('panda_description/urdf/panda.urdf', 'panda_link8', 'panda_link4', 0.08, 0.3,
+    'Panda': ('panda_description/urdf/panda.urdf', 'panda_link8', 'panda_link4', 0.15, 0.3,
               LIBFRANKA),
     'UR10': ('ur_description/urdf/ur10_robot.urdf', 'tool0', 'forearm_link', 0.5, 1.5,
              np.array([50.0, 50.0, 30.0, 10.0, 10.0, 10.0])),
@@ -81,7 +82,7 @@ class Plant:
                   for joint, s in zip(self.model.joint_names, size, strict=True)}
         self.sim = Simulation(text, truth={'links': links, 'joints': joints}, timestep=STEP,
                               limit_efforts=False, sensors=Sensors(
-                                  position_noise=1e-6, velocity_noise=5e-4))
+                                  position_noise=1e-6, velocity_noise=1e-3))
         self.rng, self.noise = rng, noise * size
         self.place = [self.sim.joint_names.index(j) for j in self.model.joint_names]
         self.dynamics = rd.Dynamics(self.model.without_friction(), friction_width=0.01)
@@ -116,7 +117,7 @@ class Plant:
 
 def identified(plant, rng):
     """Return the identified dynamics and thresholds."""
-    logs = [plant.record(Motion(plant.model, rng), FIT) for _ in range(2)]
+    logs = [plant.record(Motion(plant.model, rng, speed=FAST), s) for s in (FIT, FREE)]
     result = rd.identify(plant.model, logs[0], friction='coulomb')
     validation = rd.validate(result, logs[1], consistent=True)
     print(f'  validation: {validation.total:.2%} of the torque unexplained')
@@ -137,137 +138,175 @@ class Watcher:
         """Return whether each detector sees an accidental contact."""
         t, q, qd, tau = row
         self.residual = self.observer.update(t, q, qd, tau)
-        return [detector.update(t, qd, self.residual).state == 'accidental'
+        return [detector.update(t, qd, self.residual, self.observer.rate).state
                 for detector in self.detectors]
+
+    def reset(self):
+        """Forget the past."""
+        self.observer.reset()
+        for detector in self.detectors:
+            detector.reset()
 
 
 def false_alarms(plant, watcher, rng, seconds):
     """Print the number of false alarms in fast free motion."""
-    alarms, part = np.zeros(2, int), 60.0
+    part, alarms = 60.0, {state: np.zeros(2, int) for state in ('accidental', 'intended')}
     for _ in range(round(seconds / part)):
-        motion = Motion(plant.model, rng, speed=0.9)
+        motion = Motion(plant.model, rng, speed=FAST)
         plant.start(motion)
-        watcher.observer.reset()
-        for detector in watcher.detectors:
-            detector.reset()
-        before = [False, False]
+        watcher.reset()
+        before = ['none', 'none']
         for row in zip(*motion.at(np.arange(round(part / STEP)) * STEP), strict=True):
             now = watcher.states(plant.cycle(row))
-            alarms += [a and not b for a, b in zip(now, before, strict=True)]
+            for state, count in alarms.items():
+                count += [a == state != b for a, b in zip(now, before, strict=True)]
             before = now
-    print(f'  false alarms in {seconds / 3600:.2f} h of fast free motion: identified thresholds '
-          f'{alarms[0]}, constant ones {alarms[1]}')
+    for state, (ours, constant) in alarms.items():
+        print(f'  false {state} contacts in {seconds / 3600:.2f} h of fast free motion: '
+              f'identified thresholds {ours}, constant ones {constant}', flush=True)
+
+
+def pushes(plant, watcher, rng, link, force, speed, time, wave):
+    """Push in random directions; return for each detector the delays, s, and their states."""
+    motion, cycle = Motion(plant.model, rng, speed=speed), round((EVERY - PUSH + time) / STEP)
+    plant.start(motion)
+    watcher.reset()
+    start, before, found = cycle - round(time / STEP), ['none', 'none'], [[], []]
+    for k, row in enumerate(zip(*motion.at(np.arange(TRIALS * cycle) * STEP), strict=True)):
+        phase = k % cycle
+        if phase == start:
+            way = rng.normal(size=3)
+            way *= force / np.linalg.norm(way)
+            known = [state != 'none' for state in before]  # a contact that goes on finds nothing
+        if phase >= start:
+            part = (phase - start + 1) / (cycle - start)
+            plant.sim.push(link, [*(way * wave(part)), 0, 0, 0])
+        elif phase == 0:
+            plant.sim.push(link, np.zeros(6))
+        before = watcher.states(plant.cycle(row))
+        for one, state in enumerate(before):
+            if phase >= start and state != 'none' and not known[one]:
+                known[one] = True
+                found[one].append(((phase - start) * STEP, state))
+    plant.sim.push(link, np.zeros(6))
+    return found
 
 
 def detection(plant, watcher, rng, link):
-    """Print how often and how late pushes are found."""
-    model = plant.model
+    """Print how often and how late sudden pushes are found."""
     for force in FORCES:
-        delays = [[], []]
-        motion = Motion(model, rng)
-        plant.start(motion)
-        watcher.observer.reset()
-        for detector in watcher.detectors:
-            detector.reset()
-        cycle, before = round(EVERY / STEP), [False, False]
-        references = motion.at(np.arange(TRIALS * cycle) * STEP)
-        for k, row in enumerate(zip(*references, strict=True)):
-            phase = k % cycle
-            if phase == round((EVERY - PUSH) / STEP):
-                way = rng.normal(size=3)
-                plant.sim.push(link, [*(force * way / np.linalg.norm(way)), 0, 0, 0])
-                found, pushed = list(before), k  # a contact that goes on finds nothing
-            elif phase == 0:
-                plant.sim.push(link, np.zeros(6))
-            before = states = watcher.states(plant.cycle(row))
-            if phase >= round((EVERY - PUSH) / STEP):
-                for one in range(2):
-                    if states[one] and not found[one]:
-                        found[one] = True
-                        delays[one].append((k - pushed) * STEP * 1e3)
-        cells = [f'{len(d)}/{TRIALS}' + (f', {np.median(d):.0f} ms (most {max(d):.0f})' if d
-                                         else '') for d in delays]
-        print(f'  {force:4.0f} N at {link}: identified {cells[0]}; constant {cells[1]}')
+        cells = []
+        for found in pushes(plant, watcher, rng, link, force, 0.7, PUSH, lambda part: 1.0):
+            late = [1e3 * delay for delay, state in found if state == 'accidental']
+            slow = len(found) - len(late)
+            cells.append(f'{len(late)}/{TRIALS}' + (
+                f', {np.median(late):.0f} ms (most {max(late):.0f})' if late else '') + (
+                f', {slow} as intended' if slow else ''))
+        print(f'  {force:4.0f} N at {link}: identified {cells[0]}; constant {cells[1]}',
+              flush=True)
 
 
-def wrenches(plant, watcher, dynamics, thresholds, rng):
-    """Print the error of the force at the flange, at rest and in motion."""
+def separation(plant, watcher, rng, link):
+    """Print as what forces are found that grow slowly to their value, at rest and in motion."""
+    for what, speed in (('at rest', 1e-6), ('in motion', 0.3)):
+        for force in FORCES:
+            found = pushes(plant, watcher, rng, link, force, speed, RAMP, lambda part: part)[0]
+            states = [state for _, state in found]
+            print(f'  {force:4.0f} N in {RAMP:g} s at {link} {what}: {states.count("intended")} '
+                  f'intended, {states.count("accidental")} accidental, of {TRIALS}', flush=True)
+
+
+def wrenches(plant, watcher, dynamics, rng):
+    """Print the error of the force at the flange, at rest and in motion, and its coverage."""
     for what, speed in (('at rest', 1e-6), ('in motion', 0.7)):
-        wrong = []
-        motion = Motion(plant.model, rng, speed=speed)
-        plant.start(motion)
-        watcher.observer.reset()
-        references = motion.at(np.arange(4000) * STEP)
+        wrong, inside = [], []
         wrench = np.array([0.0, 12.0, -16.0, 0.0, 0.0, 0.0])
-        for k, row in enumerate(zip(*references, strict=True)):
-            if k == 500:
-                plant.sim.push(plant.flange, wrench)
-            measured = plant.cycle(row)
-            watcher.states(measured)
-            if k > 1000 and k % 20 == 0:
-                jacobian = dynamics.jacobian(measured[1], plant.flange)
-                found = external_wrench(jacobian, watcher.residual, thresholds.deviation())
-                wrong.append(found.values - wrench)
+        for _ in range(5):
+            motion = Motion(plant.model, rng, speed=speed)
+            plant.start(motion)
+            watcher.reset()
+            plant.sim.push(plant.flange, wrench)
+            references = motion.at(np.arange(2500) * STEP)
+            for k, row in enumerate(zip(*references, strict=True)):
+                measured = plant.cycle(row)
+                watcher.states(measured)
+                if k > 500 and k % 20 == 0:
+                    jacobian = dynamics.jacobian(measured[1], plant.flange)
+                    found = external_wrench(jacobian, watcher.residual,
+                                            watcher.detectors[0].deviation)
+                    wrong.append(found.values - wrench)
+                    inside.append(wrong[-1] @ np.linalg.solve(found.covariance, wrong[-1]))
+            plant.sim.push(plant.flange, np.zeros(6))
         wrong = np.array(wrong)
         print(f'  20 N at the flange {what}: error {np.sqrt((wrong[:, :3]**2).mean()):.2f} N, '
-              f'{np.sqrt((wrong[:, 3:]**2).mean()):.2f} N m (rms of a component)')
-        plant.sim.push(plant.flange, np.zeros(6))
+              f'{np.sqrt((wrong[:, 3:]**2).mean()):.2f} N m (rms of a component), '
+              f'{np.mean(np.array(inside) < 12.59):.0%} inside the 95 % ellipsoid', flush=True)
 
 
-def measured(name, model, log, in_sample):
+def motions_of(result, log):
+    """Return motions of a log: as measured, or without measured velocities those of the filter."""
+    if log.qd is not None:
+        ready = log.for_model(result.model)
+        return [(ready.t, ready.q, ready.qd, ready.tau)]
+    whole = rd.validate(result, log, consistent=True)
+    return list(zip(whole.t, whole.q, whole.qd, whole.measured, strict=True))
+
+
+def measured(name, model, log):
     """Print the contacts in the second half of a measured free motion.
 
-    Model and thresholds come from the first half: from different parts, or both from all of it.
+    Model and thresholds come from the first half alone: each part of it gives a model, whose
+    residuals in the other part give the thresholds; the model is then that of the whole half.
     """
     first, rest = log.part(0, 0.5), log.part(0.5, 1)
-    fit, threshold_part = (first, first) if in_sample else first.split(0.6)
-    result = rd.identify(model, fit)
-    dynamics = rd.Dynamics(result.model)
-    whole = rd.validate(result, rest, consistent=True)
-    if log.qd is None:  # without measured velocities, those of the validation's filter
-        before = result.training_ if in_sample else rd.validate(result, threshold_part,
-                                                                consistent=True)
-        thresholds = thresholds_of(dynamics, zip(before.t, before.q, before.qd, before.measured,
-                                                 strict=True))
-        motions = list(zip(whole.t, whole.q, whole.qd, whole.measured, strict=True))
-    else:
-        thresholds = ContactThresholds.read(
-            {'contact': contact_section(result, [threshold_part])}, model.joint_names)
-        ready = rest.for_model(model)
-        motions = [(ready.t, ready.q, ready.qd, ready.tau)]
-    for t, q, qd, tau in motions:
-        observer = MomentumObserver(dynamics, thresholds.bandwidth)
+    parts, residuals = first.split(0.5), []
+    for fit, other in (parts, parts[::-1]):
+        result = rd.identify(model, fit)
+        residuals += [residuals_of(rd.Dynamics(result.model), *motion)
+                      for motion in motions_of(result, other)]
+    thresholds = fit_thresholds(model.joint_names, residuals, bandwidth=20.0, separation=1.0)
+    result = rd.identify(model, first)
+    for t, q, qd, tau in motions_of(result, rest):
+        observer = MomentumObserver(rd.Dynamics(result.model), thresholds.bandwidth)
         detector = ContactDetector(result.model, thresholds)
-        contacts = [detector.update(*row) for row in zip(
-            t, qd, observer.run(t, q, qd, tau), strict=True)]
-        states = [one.state for one in contacts]
+        contacts = [detector.update(row[0], row[2], observer.update(*row), observer.rate)
+                    for row in zip(t, q, qd, tau, strict=True)]
+        states = ['none'] + [one.state for one in contacts]
         counts = {state: sum(a == state != b for a, b in zip(states[1:], states[:-1],
                                                              strict=True))
                   for state in ('accidental', 'intended')}
         worst = max(one.magnitude / one.threshold for one in contacts[len(contacts) // 50:])
-        source = 'all' if in_sample else 'separate parts'
-        print(f'{name}, second half, {np.ptp(t):.1f} s, by {source} of the first: '
+        print(f'{name}, second half, {np.ptp(t):.1f} s, by the first half: '
               f'{counts["accidental"]} accidental, {counts["intended"]} intended; '
-              f'largest residual {worst:.2f} of its threshold')
+              f'largest residual {worst:.2f} of its threshold; fast thresholds at half speed '
+              f'{thresholds.at(thresholds.speed.max(axis=1) / 2)[0].round(2)}', flush=True)
+
+
+def simulated(name, seconds):
+    """Print all figures of a simulated robot."""
+    rng = np.random.default_rng(7)
+    print(name)
+    plant = Plant(name, rng)
+    dynamics, thresholds = identified(plant, rng)
+    watcher = Watcher(dynamics, thresholds, plant.constant)
+    wrenches(plant, watcher, dynamics, rng)
+    for link in (plant.flange, plant.elbow):
+        detection(plant, watcher, rng, link)
+    separation(plant, watcher, rng, plant.flange)
+    false_alarms(plant, watcher, rng, seconds)
 
 
 def main():
     seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 600.0
+    wanted = sys.argv[2:] or [*ROBOTS, 'measured']
     for name in ROBOTS:
-        rng = np.random.default_rng(7)
-        print(name)
-        plant = Plant(name, rng)
-        dynamics, thresholds = identified(plant, rng)
-        watcher = Watcher(dynamics, thresholds, plant.constant)
-        wrenches(plant, watcher, dynamics, thresholds, rng)
-        for link in (plant.flange, plant.elbow):
-            detection(plant, watcher, rng, link)
-        false_alarms(plant, watcher, rng, seconds)
-    from measured_logs import tx40, ur10
+        if name in wanted:
+            simulated(name, seconds)
+    if 'measured' in wanted:
+        from measured_logs import tx40, ur10
 
-    for name, robot in (('UR10, measured', ur10), ('TX40, measured', tx40)):
-        for in_sample in (False, True):
-            measured(name, *robot(), in_sample)
+        for name, robot in (('UR10, measured', ur10), ('TX40, measured', tx40)):
+            measured(name, *robot())
 
 
 if __name__ == '__main__':

@@ -18,6 +18,7 @@ ROOT = Path(__file__).parent.parent
 OWN = ROOT / 'urdf'
 STRICT = ('-Wall', '-Wextra', '-Werror', '-pedantic')
 WITH_REGRESSOR = (*DEFAULT_TERMS, 'regressor')
+WITH_OBSERVER = (*DEFAULT_TERMS, 'observer')
 CONSUMER = '''
 #include <cmath>
 #include <cstdio>
@@ -103,11 +104,12 @@ def cases():
         'spinning rotors': Case(spinning_rotors(planar_2r())),
         'armature': Case(rd.load_model(own['flexible_2r'],
                                        motors=loops / 'flexible_2r_motors.yaml')),
-        'own sine': Case(rd.load_model(own['articulated_3r']), options={'own_sincos': True}),
+        'own sine': Case(rd.load_model(own['articulated_3r']), WITH_OBSERVER,
+                         options={'own_sincos': True}),
         'single': Case(rd.load_model(own['articulated_3r']),
                        options={'single': True, 'own_sincos': True}),
         'single, C library': Case(rd.load_model(own['rp_tip_mass']), options={'single': True}),
-        'parametric': Case(rd.load_model(own['articulated_3r']),
+        'parametric': Case(rd.load_model(own['articulated_3r']), WITH_OBSERVER,
                            options={'parametric': True, 'friction_width': 0.02}),
         'parametric with rotors': Case(spinning_rotors(planar_2r()),
                                        options={'parametric': True}),

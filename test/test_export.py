@@ -17,6 +17,7 @@ import robodyn_ros as rd
 from robodyn_ros.commands.main import main
 from robodyn_ros.export.functions import c_name
 from robodyn_ros.export.support import SINCOS_ERROR, SINCOS_LIMIT
+from robodyn_ros.observation import MomentumObserver
 
 GCC, GXX = compilers()
 pytestmark = pytest.mark.skipif(GCC is None or GXX is None, reason='gcc and g++ are not there')
@@ -31,6 +32,8 @@ def states(dynamics, count=20):
         q += dynamics.home[[dynamics.model.joint_names.index(x) for x in dynamics.joint_names]]
     return {'q': q, 'qd': rng.uniform(-2, 2, q.shape), 'qdd': rng.uniform(-3, 3, q.shape),
             'tau': rng.uniform(-20, 20, q.shape), 'positions': dynamics.positions(q),
+            'timing': np.tile([1e-3, 20.0], (count, 1)),
+            'observer': rng.uniform(-2, 2, (count, 3 * dynamics.n)),
             'parameters': np.tile(dynamics.model.standard_parameters, (count, 1))}
 
 
@@ -130,6 +133,24 @@ def test_own_sine_and_cosine(name, folders, tmp_path):
     wide = x.astype(np.longdouble)
     assert np.abs(sine - np.sin(wide)).max() < SINCOS_ERROR[single]
     assert np.abs(cosine - np.cos(wide)).max() < SINCOS_ERROR[single]
+
+
+@pytest.mark.parametrize('name', ['own sine', 'parametric'])
+def test_the_exported_observer_agrees_with_python(name, folders, tmp_path):
+    compile_files(GCC, 'c99', folders(name), tmp_path / 'arm.so', '-O1', '-shared', '-fPIC')
+    library, dynamics = Library(tmp_path / 'arm.so', CASES[name]), CASES[name].dynamics()
+    t = np.cumsum(np.random.default_rng(3).uniform(0.5e-3, 2e-3, 300))
+    q, qd = (np.column_stack([f(t * w) for w in (3, 5, 7)]) for f in (np.sin, np.cos))
+    tau = dynamics.inverse_dynamics(q, qd, -q) + 2.0 * (t > 0.1)[:, None]
+    parameters = [dynamics.model.standard_parameters] if name == 'parametric' else []
+    state, found = np.zeros(9), []
+    for k, row in enumerate(zip(q, qd, tau, strict=True)):
+        timing = [t[k] - t[k - 1], 20.0] if k else [0.0, 0.0]
+        state = library.call('observer', *parameters, *row, timing, state)
+        found.append(state[:3])
+    expected = MomentumObserver(dynamics, 20.0).run(t, q, qd, tau)
+    assert np.abs(expected).max() > 1
+    assert np.abs(np.array(found) - expected).max() < 1e-9 * np.abs(expected).max()
 
 
 def test_nan_inputs_give_nan(folders, tmp_path):

@@ -1,5 +1,7 @@
 """External torques, wrenches and contacts of a simulated robot whose push is known."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import yaml
@@ -14,9 +16,10 @@ from robodyn_ros.observation import (
     constant_thresholds,
     direct_torque,
     external_wrench,
-    thresholds_of,
 )
+from robodyn_ros.observation.fitting import thresholds_of
 from robodyn_ros.observation.rest_check import RestCheck
+from robodyn_ros.observation.tails import rare_level
 from robodyn_ros.simulation import Simulation
 
 ARM = 'urdf/articulated_3r.urdf.xacro'
@@ -36,11 +39,11 @@ def recorded(dynamics):
     """A fast motion by computed torque with a push from 1 s to 1.5 s; t, q, qd, tau, torque."""
     world = Simulation(dynamics.model.description.urdf, limit_efforts=False)
     rng = np.random.default_rng(4)
-    _, q_r, qd_r, qdd_r = fourier_motion(dynamics.model, rng, 2.0, 1000, frequency=0.5,
+    _, q_r, qd_r, qdd_r = fourier_motion(dynamics.model, rng, 4.0, 1000, frequency=0.5,
                                          harmonics=2)
     world.reset(q_r[0], qd_r[0])
     rows = []
-    for k in range(2000):
+    for k in range(4000):
         q, qd = world.position, world.velocity
         tau = dynamics.inverse_dynamics(
             q, qd, qdd_r[k] + 400 * (q_r[k] - q) + 40 * (qd_r[k] - qd))
@@ -99,22 +102,56 @@ def test_a_wrench_is_found_with_its_covariance(dynamics, recorded):
 
 def test_thresholds_of_free_motion_find_the_push_and_nothing_else(dynamics, recorded, tmp_path):
     t, q, qd, tau, _ = recorded
-    free = slice(0, 900)
-    thresholds = thresholds_of(dynamics, [(t[free], q[free], qd[free], tau[free])],
-                               separation=2.0)
+    thresholds = thresholds_of(dynamics, [(t[free], q[free], qd[free], tau[free]) for free in (
+        slice(0, 900), slice(1700, 3000))], separation=2.0)
     path = tmp_path / 'motors.yaml'
     path.write_text(yaml.safe_dump({'contact': thresholds.to_dict()}))
     again = ContactThresholds.read(path, dynamics.joints.joint_names)
     assert np.array_equal(again.at(qd[5]), thresholds.at(qd[5]))
-    residuals = MomentumObserver(dynamics, again.bandwidth).run(t, q, qd, tau)
-    detector = ContactDetector(dynamics.model, again)
-    found = [detector.update(*row) for row in zip(t, qd, residuals, strict=True)]
+    found = contacts(dynamics, again, t, q, qd, tau)
     states = [one.state for one in found]
-    assert set(states[:1000]) == {'none'}
+    assert set(states[:1000]) == set(states[2500:]) == {'none'}
     first = states.index('accidental')
     assert 1000 < first < 1020
     assert found[first].magnitude > found[first].threshold
     assert found[first + 20].link in ('link2', 'link3')
+
+
+def contacts(dynamics, thresholds, t, q, qd, tau):
+    """Return the decisions along a motion."""
+    observer = MomentumObserver(dynamics, thresholds.bandwidth)
+    detector = ContactDetector(dynamics.model, thresholds)
+    return [detector.update(row[0], row[2], observer.update(*row), observer.rate)
+            for row in zip(t, q, qd, tau, strict=True)]
+
+
+def test_thresholds_grow_with_inertial_torques_and_where_a_joint_stands_still(dynamics, recorded):
+    """Links are heavier than the model says; at rest a joint holds friction."""
+    t, q, qd, tau, _ = (x[1700:] for x in recorded)
+    heavy = dynamics.with_model(replace(
+        dynamics.model, inertial_parameters=0.8 * dynamics.model.inertial_parameters))
+    good, poor = (thresholds_of(one, [(t, q, qd, tau)], separation=2.0)
+                  for one in (dynamics, heavy))
+    assert (poor.inertial[:, 0] > good.inertial[:, 0]).any()
+    still, moving = np.zeros((2, 3)), np.array([[10.0] * 3, [0.0] * 3])
+    assert (poor.at(qd[0], moving)[0] >= poor.at(qd[0], still)[0]).all()
+    assert {one.state for one in contacts(heavy, poor, t, q, qd, tau)} == {'none'}
+    rubbing = ContactThresholds.read({'contact': {**good.to_dict(), 'joints': {
+        name: {**joint, 'standing': 3.0} for name, joint in good.to_dict()['joints'].items()}}},
+        good.joint_names)
+    for speed, added in ((0.0, 3.0), (1.0, 0.0)):
+        there = np.full(3, speed)
+        for one, other in zip(rubbing.at(there), good.at(there), strict=True):
+            np.testing.assert_allclose(one - other, added, atol=1e-3)
+
+
+def test_the_tail_of_noise_is_extrapolated_without_being_too_low(rng):
+    maxima = np.abs(rng.normal(size=(200, 40, 20))).max(axis=2)  # 200 logs of 40 blocks
+    levels = np.array([rare_level(row, 1e-6) for row in maxima])
+    true = 5.45  # standard deviations, which one of 20 values exceeds with a probability of 1e-6
+    assert (levels > true).mean() > 0.95 and np.median(levels) < 2.5 * true
+    with pytest.raises(rd.ValueRangeError, match='at least 5'):
+        rare_level(maxima[0, :4], 1e-6)
 
 
 def test_a_slow_push_is_intended_and_zero_forgets_it(dynamics):

@@ -28,7 +28,7 @@ from robodyn_ros.identification import (
 )
 from robodyn_ros.model import Model
 from robodyn_ros.model.kinds import JOINT_TORQUE_KINDS
-from robodyn_ros.observation import thresholds_of
+from robodyn_ros.observation.fitting import thresholds_of
 from robodyn_ros.report.html import save_report
 from robodyn_ros.report.pictures import save_pictures
 from robodyn_ros.report.record import Record

@@ -17,7 +17,7 @@ from robodyn_ros.model import Model
 
 DEFAULT_TERMS = ('gravity', 'coriolis', 'friction', 'mass_matrix', 'inverse_dynamics',
                  'forward_dynamics')
-TERMS = (*DEFAULT_TERMS, 'coriolis_matrix', 'regressor')
+TERMS = (*DEFAULT_TERMS, 'coriolis_matrix', 'regressor', 'observer')
 LINK_TERMS = ('pose', 'jacobian')
 
 MEANINGS = {
@@ -36,6 +36,10 @@ MEANINGS = {
             'row-major.',
     'jacobian': 'Jacobian of link {link}: velocity of its origin, m/s, then angular velocity, '
                 'rad/s; axes of the root; 6 rows, row-major.',
+    'observer': 'One step of a momentum observer of first order. The first elements of the result '
+                'are the external torques, N m or N; all of it is the argument `observer` of the '
+                'next step, and may be the same array. The first step takes zeros as `observer` '
+                'and as `timing`.',
     'newton': 'Gaps of the closed loops, m, then the step of the dependent joints that closes '
               'them to first order.',
 }
@@ -136,7 +140,13 @@ class _Tree:
         return type(self)(self.dynamics.with_model(model), False)
 
     def term(self, term: str) -> Function:
-        catalogue = self.tree.catalogue
+        catalogue, n = self.tree.catalogue, self.model.n
+        if term == 'observer':
+            return Function(term, MEANINGS[term], (
+                ('q', n), ('qd', n), ('tau', n), ('timing', 2), ('observer', 3 * n)), (3 * n,),
+                self.traced(term, catalogue), observer_step(
+                    lambda q, qd: np.concatenate(self.tree.momentum_terms(q, qd)),
+                    self.tree.friction))
         if term == 'regressor':
             spec = catalogue.regressor_spec(range(len(self.model.parameter_names)))
         else:
@@ -151,6 +161,8 @@ class _Tree:
 
     def traced(self, term: str, catalogue: Catalogue) -> Callable[..., Any]:
         """Return the function of a term to trace, from another catalogue of the same robot."""
+        if term == 'observer':
+            return observer_step(catalogue.momentum_terms, catalogue.friction)
         return getattr(catalogue, term)  # type: ignore[no-any-return]
 
     def link_function(self, kind: str, link: str) -> Function:
@@ -231,6 +243,25 @@ class _Loops(_Tree):
             trace=lambda q: function.trace(q) @ closure.motion(q, np.zeros(n))[:, :n],
             reference=lambda q: self.tree.jacobian(q, link) @ self.dynamics.motion_matrix(
                 q[self.free], near=q))
+
+
+def observer_step(momentum_terms: Callable[..., Any],
+                  friction: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a step of the momentum observer of first order as a function without a state.
+
+    ``r (1 + k h) = r' + k (p - p' - h (u + u') / 2)``, where ' marks the last step: the observer
+    of De Luca and Mattone (ICRA 2003), implicit in r and without its integral.
+    """
+    def step(q: Any, qd: Any, tau: Any, timing: Any, observer: Any) -> Any:
+        n = len(q)
+        terms, (period, bandwidth) = momentum_terms(q, qd), timing
+        last, momentum, rate = observer[:n], observer[n:2 * n], observer[2 * n:]
+        p, u = terms[:n], terms[n:] + tau - friction(qd, q)
+        k = 2 * np.pi * bandwidth
+        r = (last + k * (p - momentum - 0.5 * period * (u + rate))) / (1 + k * period)
+        return np.concatenate([r, p, u])
+
+    return step
 
 
 def link_names(model: Model) -> dict[str, str]:

@@ -16,7 +16,9 @@ from robodyn_ros.model import Model, build_model
 NAMES = {'positions': 'positions of all joints in a closed pose, rad or m',
          'q': 'joint positions, rad or m', 'qd': 'joint velocities, rad/s or m/s',
          'qdd': 'joint accelerations, rad/s^2 or m/s^2',
-         'tau': 'joint torques or forces, N m or N'}
+         'tau': 'joint torques or forces, N m or N',
+         'timing': 'time since the last step, s, and bandwidth of the observer, Hz',
+         'observer': 'the result of the last step'}
 
 
 def facts(package: Package) -> list[tuple[str, str]]:

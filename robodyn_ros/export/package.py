@@ -106,7 +106,7 @@ def export_c(robot: Model | RobotDynamics, folder: str | Path, *,
         The folder; it is created if it does not exist, and files of the same names are replaced.
     terms : sequence of str
         ``gravity``, ``coriolis``, ``friction``, ``mass_matrix``, ``inverse_dynamics``,
-        ``forward_dynamics``, ``coriolis_matrix``, ``regressor``, ``pose:LINK``,
+        ``forward_dynamics``, ``coriolis_matrix``, ``regressor``, ``observer``, ``pose:LINK``,
         ``jacobian:LINK``.
     prefix : str, optional
         Prefix of all names; default: the robot's name.

@@ -13,7 +13,7 @@ from robodyn_ros.export.package import Package
 from robodyn_ros.spatial import Array
 
 STATES = 3
-TORQUES = ('gravity', 'coriolis', 'friction', 'inverse_dynamics')  # parts of one sum
+TORQUES = ('gravity', 'coriolis', 'friction', 'inverse_dynamics', 'observer')  # parts of one sum
 LARGEST = 20_000  # most numbers in the expected results of a function; above, fewer states
 TOLERANCE = {False: 1e-12, True: 2e-4}  # relative to the largest element of a result
 
@@ -137,6 +137,8 @@ class _States:
             self.positions = self.q
         self.tau = dynamics.inverse_dynamics(self.q, self.qd, 0 * self.qdd) + rng.uniform(
             -10, 10, shape)
+        self.timing = np.tile([1e-3, 20.0], (self.count, 1))
+        self.observer = rng.uniform(-1, 1, (self.count, 3 * dynamics.n))
         nominal = package.model.standard_parameters
         self.parameters = np.array([nominal, _changed(nominal, rng)])[:self.count]
         if package.dialect.single:  # both sides compute with the same numbers

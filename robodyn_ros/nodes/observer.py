@@ -13,6 +13,7 @@ from sensor_msgs.msg import JointState
 from std_srvs.srv import Trigger
 
 from robodyn_interfaces.msg import Contact as ContactMessage
+from robodyn_ros.dynamics import RobotDynamics
 from robodyn_ros.dynamics.efforts import (
     applied_torque,
     complete_torque,
@@ -37,6 +38,7 @@ from robodyn_ros.observation import (
     external_wrench,
 )
 from robodyn_ros.observation.contacts import ACCIDENTAL, INTENDED
+from robodyn_ros.observation.momentum import smoothed
 from robodyn_ros.observation.rest_check import RestCheck
 
 SENSOR_DATA = QoSProfile(depth=DEPTH, reliability=ReliabilityPolicy.BEST_EFFORT)
@@ -52,6 +54,7 @@ class Observation:
     """The observer of one model, and what it has found so far."""
 
     running: Running
+    dynamics: RobotDynamics  # of the robot, with a smooth sign of Coulomb friction
     reader: StateReader
     factors: Any
     observer: MomentumObserver
@@ -140,9 +143,10 @@ class Observer(DynamicsNode):
         dynamics = running.dynamics
         if sensed_model(model) is not model:
             dynamics = dynamics.with_model(sensed_model(model))
-            dynamics.warm_up('momentum_terms')
+        smooth = smoothed(running.dynamics)
+        smooth.tree.warm_up('gravity', 'friction')
         self._now = Observation(
-            running, StateReader(running.joints), None if external else effort_factors(
+            running, smooth, StateReader(running.joints), None if external else effort_factors(
                 model, tuple(running.joints.joint_names)),
             MomentumObserver(dynamics, wanted or thresholds.bandwidth,
                              self.get_parameter('order').value),
@@ -250,7 +254,7 @@ class Observer(DynamicsNode):
 
     def _torque_of(self, now: Observation, q: Any, qd: Any, effort: Any) -> Any:
         """Return complete torques on the link's side; None if there are none."""
-        dynamics = now.running.dynamics
+        dynamics = now.dynamics
         if self._commanded:
             if self._command is None:
                 self.warn('no_effort', 'there are no commanded torques yet')
@@ -282,9 +286,10 @@ class Observer(DynamicsNode):
     def _observe(self, now: Observation, header: Any, q: Any, qd: Any, torque: Any) -> None:
         t = nanoseconds(header.stamp) * 1e-9
         if now.factors is None:  # the robot has estimated it already
-            residual = torque
+            residual, rate = torque, None
         else:
             residual = now.observer.update(t, q, qd, torque)
+            rate = now.observer.rate
             now.rest.add(q, qd, torque, now.running.dynamics.gravity)
         if not np.isfinite(residual).all():
             now.observer.reset()
@@ -292,7 +297,7 @@ class Observer(DynamicsNode):
                                     'published')
             return
         now.residual = residual
-        contact = now.detector.update(t, qd, residual)
+        contact = now.detector.update(t, qd, residual, rate)
         external = residual - now.detector.offset
         names = list(now.running.joints.joint_names)
         for publisher, values in ((self._torque, external), (self._residual, residual)):
@@ -308,7 +313,7 @@ class Observer(DynamicsNode):
     def _publish_wrench(self, now: Observation, header: Any, q: Any, external: Any) -> None:
         dynamics = now.running.dynamics.tree
         wrench = external_wrench(dynamics.jacobian(q, now.link), external,
-                                 now.detector.thresholds.deviation())
+                                 now.detector.deviation)
         message = WrenchStamped()
         message.header.stamp = header.stamp
         message.header.frame_id = now.running.model.description.root

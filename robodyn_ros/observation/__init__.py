@@ -4,13 +4,9 @@ from robodyn_ros.observation.contacts import Contact, ContactDetector
 from robodyn_ros.observation.direct import direct_torque
 from robodyn_ros.observation.kalman import KalmanObserver
 from robodyn_ros.observation.momentum import MomentumObserver
-from robodyn_ros.observation.thresholds import (
-    ContactThresholds,
-    constant_thresholds,
-    thresholds_of,
-)
+from robodyn_ros.observation.thresholds import ContactThresholds, constant_thresholds
 from robodyn_ros.observation.wrench import Wrench, external_wrench
 
 __all__ = ['Contact', 'ContactDetector', 'ContactThresholds', 'KalmanObserver',
            'MomentumObserver', 'Wrench', 'constant_thresholds', 'direct_torque',
-           'external_wrench', 'thresholds_of']
+           'external_wrench']

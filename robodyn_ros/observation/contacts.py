@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from robodyn_ros.model import Model
-from robodyn_ros.observation.bands import Bands
+from robodyn_ros.observation.bands import Bands, Conditions
 from robodyn_ros.observation.thresholds import ContactThresholds
 from robodyn_ros.spatial import Array
 
@@ -57,6 +57,13 @@ class ContactDetector:
         The robot.
     thresholds : ContactThresholds
         Largest residuals without contact.
+
+    Attributes
+    ----------
+    offset : ndarray, shape (n,)
+        Residuals that count as no contact, N m or N.
+    deviation : ndarray, shape (n,)
+        Standard deviation of the last residuals, N m or N.
     """
 
     def __init__(self, model: Model, thresholds: ContactThresholds):
@@ -66,12 +73,15 @@ class ContactDetector:
         depth = [model.body_joints.index(name) for name in self._names]
         self._order = np.argsort(depth)  # parents come first
         self._bands = Bands(thresholds.separation)
+        self._conditions = Conditions(thresholds.separation)
         self.reset()
 
     def reset(self) -> None:
         """Forget all residuals and the contact."""
         self._bands.reset()
+        self._conditions.reset()
         self.offset: Array = np.zeros(len(self._names))
+        self.deviation = self.thresholds.deviation
         self.state = NONE
         self._over: dict[str, float | None] = {'fast': None, 'slow': None}
         self._calm: float | None = None
@@ -81,7 +91,7 @@ class ContactDetector:
         self.reset()
         self.offset = np.array(residual)
 
-    def update(self, t: float, qd: Array, residual: Array) -> Contact:
+    def update(self, t: float, qd: Array, residual: Array, rate: Array | None = None) -> Contact:
         """Return the decision after another residual.
 
         Parameters
@@ -90,11 +100,16 @@ class ContactDetector:
             Time, s.
         qd, residual : ndarray, shape (n,)
             Velocities and external torques.
+        rate : ndarray, shape (n,), optional
+            Rate of the momentum, `MomentumObserver.rate`; without it the robot is taken as one
+            that does not accelerate.
         """
         torque = residual - self.offset
         slow = self._bands.update(t, torque)
         fast = torque - slow
-        fast_limit, slow_limit = self.thresholds.at(qd)
+        conditions = self._conditions.update(t, qd, rate)
+        self.deviation = self.thresholds.deviation_in(conditions)
+        fast_limit, slow_limit = self.thresholds.at(qd, conditions)
         quick, steady = np.abs(fast) / fast_limit, np.abs(slow) / slow_limit
         accident = self._lasts('fast', t, quick.max() > 1, CONFIRMED)
         touched = self._lasts('slow', t, steady.max() > 1, PERSISTS)

@@ -12,9 +12,21 @@ import numpy as np
 
 from robodyn_ros.dynamics import Dynamics, RobotDynamics
 from robodyn_ros.errors import ValueRangeError, check_type
+from robodyn_ros.observation.bands import SMOOTH
 from robodyn_ros.spatial import Array
 
 LONGEST_GAP = 0.1  # s between two states, after which the integral begins again
+
+
+def smoothed(dynamics: RobotDynamics) -> RobotDynamics:
+    """Return the dynamics with a smooth sign of Coulomb friction.
+
+    With the sign itself, the noise of the velocity of a joint at rest would become noise of the
+    residual as large as its friction.
+    """
+    if dynamics.friction_width > 0:
+        return dynamics
+    return dynamics.with_model(dynamics.model, friction_width=SMOOTH)
 
 
 class Momentum:
@@ -35,10 +47,11 @@ class Momentum:
         check_type('dynamics', dynamics, Dynamics,
                    'Dynamics of a robot without closed loops')
         dynamics.model.require_fixed_base('an observer')
-        self.dynamics = dynamics
+        self.dynamics = dynamics = smoothed(dynamics)
         self._terms = dynamics.tree.momentum_terms
         self._friction = bool(dynamics.model.link_friction.any()
                               or dynamics.model.motor_friction.any())
+        dynamics.tree.warm_up('momentum_terms', 'friction')
         self.forget()
 
     def forget(self) -> None:
@@ -63,7 +76,7 @@ class MomentumObserver:
     Parameters
     ----------
     dynamics : Dynamics
-        The robot: a fixed base without closed loops.
+        The robot: a fixed base without closed loops. A `friction_width` of 0 becomes 0.01 rad/s.
     bandwidth : float
         Cutoff frequency of the estimate, Hz.
     order : int
@@ -73,6 +86,9 @@ class MomentumObserver:
     ----------
     residual : ndarray, shape (n,)
         The estimate r of the external torques, N m or N.
+    rate : ndarray, shape (n,)
+        What the torques make of the rate of the momentum, low-pass filtered with the same
+        bandwidth, N m or N: the inertial torques, on which thresholds of contacts depend.
 
     Raises
     ------
@@ -95,7 +111,7 @@ class MomentumObserver:
         """Begin again with the next state, with a residual of zero."""
         self._momentum.forget()
         self.residual: Array = np.zeros(self._momentum.dynamics.joints.n)
-        self._sum, self._start = np.zeros_like(self.residual), self.residual
+        self.rate = self._sum = self._start = np.zeros_like(self.residual)
 
     def update(self, t: float, q: Array, qd: Array, tau: Array) -> Array:
         """Return the residual after another state.
@@ -109,15 +125,16 @@ class MomentumObserver:
         """
         p, u, step = self._momentum.step(t, q, qd, tau)
         if step == 0:
-            self.residual = np.zeros_like(p)
-            self._sum, self._start = np.zeros_like(p), p
+            self.residual = self.rate = self._sum = np.zeros_like(p)
+            self._start = p
             return self.residual
+        k = self._speed
+        self.rate = (self.rate + k * step * u) / (1 + k * step)
         s = p - self._start - self._sum - step * u
         if self.order == 1:  # r at the end of the step, implicit in r
-            k = self._speed
             self.residual = k * s / (1 + k * step)
         else:
-            k1, k2 = self._speed / 2, 2 * self._speed  # critically damped
+            k1, k2 = k / 2, 2 * k  # critically damped
             self.residual = (self.residual + step * k2 * k1 * s) / (
                 1 + step * k2 * (1 + step * k1))
         self._sum = self._sum + step * (u + self.residual)

@@ -1,4 +1,4 @@
-"""Thresholds of contacts from the residuals of motions without contact, and their YAML form."""
+"""Thresholds of contacts, and their YAML form; `fitting` takes them from motions."""
 
 from __future__ import annotations
 
@@ -11,23 +11,22 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from robodyn_ros.description.section import Section
-from robodyn_ros.dynamics import RobotDynamics
 from robodyn_ros.errors import UnknownNameError, ValueRangeError
-from robodyn_ros.observation.bands import Bands
-from robodyn_ros.observation.momentum import MomentumObserver
+from robodyn_ros.observation.bands import standing_part
 from robodyn_ros.spatial import Array
 
-BINS = 6  # of the speed of each joint
-FEWEST = 50  # samples in a bin; bins with fewer take the quantile of all samples
-MARGIN = 1.5  # factor on the quantiles
-QUANTILE = 0.9995
-SETTLES = 3.0  # time constants of the slower filter after which a residual counts
 KEYS = ('bandwidth', 'separation', 'joints')
+JOINT_KEYS = ('speed', 'fast', 'slow', 'fast_inertial', 'slow_inertial', 'standing',
+              'deviation')
+DEVIATIONS = 4.5  # threshold over standard deviation, for files that do not state the latter
 
 
 @dataclass(frozen=True, eq=False)
 class ContactThresholds:
-    """Largest residuals without contact, for each joint and speed.
+    """Largest residuals without contact, for each joint, its speed and its inertial torque.
+
+    A joint that stands still holds an unknown part of its Coulomb friction, which the smooth sign
+    of the observer leaves out; so much is added to both thresholds.
 
     Attributes
     ----------
@@ -36,7 +35,14 @@ class ContactThresholds:
     speed : ndarray, shape (n, k)
         Ascending speeds, rad/s or m/s; between them, the thresholds are interpolated.
     fast, slow : ndarray, shape (n, k)
-        Thresholds of the residual above and below the frequency that separates them, N m or N.
+        Thresholds of the residual above and below the frequency that separates them, N m or N,
+        for a robot that does not accelerate.
+    inertial : ndarray, shape (n, 2)
+        What is added to the fast and to the slow threshold for each N m or N of inertial torque.
+    standing : ndarray, shape (n,)
+        What is added to both where the joint stands still, N m or N.
+    deviation : ndarray, shape (n,)
+        Standard deviation of the residuals without contact, N m or N.
     bandwidth : float
         Bandwidth of the observer for which they hold, Hz.
     separation : float
@@ -47,24 +53,54 @@ class ContactThresholds:
     speed: Array
     fast: Array
     slow: Array
+    inertial: Array
+    standing: Array
+    deviation: Array
     bandwidth: float
     separation: float
 
-    def at(self, qd: Array) -> tuple[Array, Array]:
-        """Return the thresholds of fast and slow residuals at velocities, shape (n,) each."""
-        speed = np.abs(qd)
-        return tuple(np.array([np.interp(s, x, y) for s, x, y in zip(  # type: ignore[return-value]
-            speed, self.speed, table, strict=True)]) for table in (self.fast, self.slow))
+    def at(self, qd: Array, conditions: Array | None = None) -> tuple[Array, Array]:
+        """Return the thresholds of fast and slow residuals, shape (n,) each.
 
-    def deviation(self) -> Array:
-        """Return a standard deviation of each joint's residual, shape (n,), N m or N."""
-        return self.slow.max(axis=1) / (3 * MARGIN)
+        Parameters
+        ----------
+        qd : ndarray, shape (n,)
+            Velocities.
+        conditions : ndarray, shape (2, n), optional
+            `Conditions` of the recent past; default: those of a robot that moves at these
+            velocities without accelerating.
+        """
+        if conditions is None:
+            conditions = np.array([np.zeros(len(qd)), standing_part(qd)])
+        rows, last = np.arange(len(qd)), self.speed.shape[1] - 2
+        speed = np.abs(qd)
+        left = np.clip((self.speed <= speed[:, None]).sum(axis=1) - 1, 0, last)
+        low, high = self.speed[rows, left], self.speed[rows, left + 1]
+        part = np.clip((speed - low) / (high - low), 0.0, 1.0)
+        fast, slow = (table[rows, left] * (1 - part) + table[rows, left + 1] * part
+                      for table in (self.fast, self.slow))
+        inertial, standing = conditions
+        held = self.standing * standing
+        return (fast + self.inertial[:, 0] * inertial + held,
+                slow + self.inertial[:, 1] * inertial + held)
+
+    def deviation_in(self, conditions: Array) -> Array:
+        """Return the standard deviation of the residuals in `Conditions`, shape (n,).
+
+        The friction that a joint at rest holds may have any value up to its largest.
+        """
+        return np.hypot(self.deviation, self.standing * conditions[1] / np.sqrt(3))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the section ``contact`` of a motor file."""
         return {'bandwidth': self.bandwidth, 'separation': self.separation, 'joints': {
             name: {'speed': self.speed[k].tolist(), 'fast': self.fast[k].tolist(),
-                   'slow': self.slow[k].tolist()} for k, name in enumerate(self.joint_names)}}
+                   'slow': self.slow[k].tolist(),
+                   'fast_inertial': float(self.inertial[k, 0]),
+                   'slow_inertial': float(self.inertial[k, 1]),
+                   'standing': float(self.standing[k]),
+                   'deviation': float(self.deviation[k])}
+            for k, name in enumerate(self.joint_names)}}
 
     @classmethod
     def read(cls, source: Mapping[str, Any] | str | Path, joint_names: Iterable[str],
@@ -81,28 +117,33 @@ class ContactThresholds:
             return None
         entry = content.section('contact', KEYS)
         joints, names = entry.section('joints'), tuple(joint_names)
-        tables = []
+        tables, others = [], []
         for name in names:
             if name not in joints:
                 raise UnknownNameError(f'joint in {joints.where}', name, joints)
-            one = joints.section(name, ('speed', 'fast', 'slow'))
+            one = joints.section(name, JOINT_KEYS)
             speed = one.array('speed', (None,))
             row = [speed, *(one.array(key, (len(speed),)) for key in ('fast', 'slow'))]
-            if not (np.diff(speed) > 0).all() or not min(x.min() for x in row[1:]) > 0:
-                raise one.fail('speed', 'does not ascend, or a threshold is not positive',
+            if len(speed) < 2 or not (np.diff(speed) > 0).all() or \
+                    not min(x.min() for x in row[1:]) > 0:
+                raise one.fail('speed', 'has fewer than two values, does not ascend, or a '
+                               'threshold is not positive',
                                'ascending speeds and thresholds > 0')
             tables.append(row)
+            others.append([*(one.number(key, 0.0, least=0) for key in JOINT_KEYS[3:6]),
+                           one.number('deviation', float(row[2].max()) / DEVIATIONS, above=0)])
         size = {len(row[0]) for row in tables}
         if len(size) != 1:
             raise entry.fail('joints', 'have different numbers of speeds', 'the same number')
         speed, fast, slow = np.array(tables).transpose(1, 0, 2)
-        return cls(names, speed, fast, slow, entry.number('bandwidth', above=0),
-                   entry.number('separation', above=0))
+        other = np.array(others)
+        return cls(names, speed, fast, slow, other[:, :2], other[:, 2], other[:, 3],
+                   entry.number('bandwidth', above=0), entry.number('separation', above=0))
 
 
 def constant_thresholds(joint_names: Iterable[str], limits: ArrayLike, bandwidth: float = 20.0,
                         separation: float = 1.0) -> ContactThresholds:
-    """Return thresholds that do not depend on the speed, shape (n,), N m or N.
+    """Return thresholds that depend on no motion, shape (n,), N m or N.
 
     Raises
     ------
@@ -115,69 +156,5 @@ def constant_thresholds(joint_names: Iterable[str], limits: ArrayLike, bandwidth
         raise ValueRangeError('contact thresholds', values.tolist(), 'numbers > 0')
     table = np.repeat(values[:, None], 2, axis=1)
     speed = np.tile([0.0, 1.0], (len(names), 1))
-    return ContactThresholds(names, speed, table, table, bandwidth, separation)
-
-
-def thresholds_of(dynamics: RobotDynamics, motions: Iterable[tuple[Array, Array, Array, Array]], *,
-                  bandwidth: float = 20.0, separation: float = 1.0, quantile: float = QUANTILE,
-                  margin: float = MARGIN) -> ContactThresholds:
-    """Return thresholds from motions without contact.
-
-    Parameters
-    ----------
-    dynamics : Dynamics
-        The identified robot.
-    motions : iterable of (t, q, qd, tau)
-        Times, shape (N,); positions, velocities and torques, shape (N, n), of logs that were
-        not used for the identification.
-    bandwidth, separation : float
-        Bandwidth of the observer, and frequency that separates fast from slow residuals, Hz.
-    quantile : float
-        Fraction of the residuals in each range of speed that is below the threshold divided by
-        the margin.
-    margin : float
-        Factor on the quantiles.
-
-    Raises
-    ------
-    ValueRangeError
-        The motions are too short.
-    """
-    observer = MomentumObserver(dynamics, bandwidth)
-    speeds, fast, slow = [], [], []
-    for t, q, qd, tau in motions:
-        bands = Bands(separation)
-        residuals = observer.run(t, q, qd, tau)
-        low = np.array([bands.update(s, r) for s, r in zip(t, residuals, strict=True)])
-        settled = t - t[0] > SETTLES / (2 * np.pi * min(bandwidth, separation))
-        speeds.append(np.abs(qd[settled]))
-        fast.append(np.abs(residuals - low)[settled])
-        slow.append(np.abs(low)[settled])
-    count = sum(map(len, speeds))
-    if count < 2 * FEWEST:
-        raise ValueRangeError('motions', f'{count} usable samples',
-                              f'at least {2 * FEWEST} after the filters have settled')
-    speed, quick, steady = (np.concatenate(x) for x in (speeds, fast, slow))
-    tables = [_table(speed[:, k], quick[:, k], steady[:, k], quantile, margin)
-              for k in range(speed.shape[1])]
-    grid, first, second = np.array(tables).transpose(1, 0, 2)
-    return ContactThresholds(dynamics.joints.joint_names, grid, first, second, bandwidth,
-                             separation)
-
-
-def _table(speed: Array, fast: Array, slow: Array, quantile: float,
-           margin: float) -> list[Array]:
-    """Return speeds and both thresholds of one joint."""
-    edges = np.linspace(0.0, max(float(speed.max()), 1e-6), BINS + 1)
-    rows = []
-    for values in (fast, slow):
-        found = np.full(BINS, np.nan)
-        for k in range(BINS):
-            inside = (speed >= edges[k]) & (speed <= edges[k + 1])
-            if inside.sum() >= FEWEST:
-                found[k] = np.quantile(values[inside], quantile)
-        found = np.where(np.isnan(found), np.quantile(values, quantile), found)
-        # residuals lag behind the speed that causes them, so a neighbour's threshold may apply
-        wide = np.maximum(found, np.maximum(np.append(found[1:], 0), np.insert(found[:-1], 0, 0)))
-        rows.append(np.maximum(margin * wide, 1e-9))
-    return [(edges[1:] + edges[:-1]) / 2, *rows]
+    return ContactThresholds(names, speed, table, table, np.zeros((len(names), 2)),
+                             np.zeros(len(names)), values / DEVIATIONS, bandwidth, separation)
