@@ -22,6 +22,7 @@ COMMANDS = {
     'excite': 'find the best motion for an identification',
     'effort': 'tell from logs what measured efforts mean: torque or current, with gravity or not',
     'identify': "estimate a robot's dynamic parameters from measured logs",
+    'payload': 'tell from logs what a robot holds: mass, centre of mass and inertia',
     'calibrate': 'excite, record, identify and validate through a running server',
     'fleet': 'identify many robots from many logs, and compare them',
     'equations': 'derive the closed forms of the equations of motion of a small arm',

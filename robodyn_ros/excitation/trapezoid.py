@@ -66,6 +66,11 @@ class Trapezoid:
         return Motion(self.points[k] + part[..., None] * way, rate[..., None] * way,
                       change[..., None] * way, np.zeros_like(way))
 
+    def samples(self, rate: float) -> tuple[Array, Motion]:
+        """Return times (N,) and the motion at a rate (Hz), both ends included."""
+        t = np.linspace(0, self.duration, int(np.ceil(self.duration * rate)) + 1)
+        return t, self.at(t)
+
 
 def point_to_point(model: Model, limits: Limits | None = None, *, duration: float = 60.0,
                    acceleration: ArrayLike = 2.0, speed: float = 0.5, seed: int = 0) -> Trapezoid:

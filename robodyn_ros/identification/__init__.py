@@ -11,6 +11,9 @@ from robodyn_ros.identification.held_out import roll_out, validate
 from robodyn_ros.identification.identify import identify, reduce
 from robodyn_ros.identification.log import Log
 from robodyn_ros.identification.log_format import LogFormat
+from robodyn_ros.identification.model_uncertainty import ModelUncertainty
+from robodyn_ros.identification.payload import identify_payload
+from robodyn_ros.identification.payload_result import IdentifiedPayload
 from robodyn_ros.identification.reading import read_log
 from robodyn_ros.identification.result import Result
 from robodyn_ros.identification.rollout import Rollout
@@ -27,9 +30,10 @@ from robodyn_ros.identification.writing import (
 
 __all__ = [
     'BaseParameters', 'Criterion', 'CrossValidation', 'DriveGains', 'FilterSettings',
-    'FloatingBaseResult', 'Log', 'LogFormat', 'Result', 'Rollout', 'Settings', 'Thresholds',
+    'FloatingBaseResult', 'Log', 'LogFormat', 'IdentifiedPayload',
+    'ModelUncertainty', 'Result', 'Rollout', 'Settings', 'Thresholds',
     'Validation', 'base_parameters',
     'cross_validate', 'identify', 'identify_drive_gains',
-    'identify_floating_base', 'parameters_of', 'read_log', 'reduce', 'roll_out',
-    'save_motors', 'save_parameters', 'urdf_of', 'validate', 'write_urdf',
+    'identify_floating_base', 'identify_payload', 'parameters_of', 'read_log', 'reduce',
+    'roll_out', 'save_motors', 'save_parameters', 'urdf_of', 'validate', 'write_urdf',
 ]

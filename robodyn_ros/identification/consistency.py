@@ -201,16 +201,63 @@ def _coordinates(linear: LinearModel, triangle: Array) -> _Coordinates:
         spread[k, k] = size / norms[k] if norms[k] > 0 and size > 0 else 1.0
         nonnegative[k] = column.term in NONNEGATIVE
     for body, places in bodies.items():
-        reference = nominal[body]
-        values, vectors = np.linalg.eigh(reference)
-        root = vectors * np.sqrt(values) @ vectors.T
-        shift[places] = inertial_parameters_of(reference)
-        for position, (i, j) in enumerate(_TRIANGLE):
-            unit = np.zeros((4, 4))
-            unit[i, j] = unit[j, i] = 1.0 if i == j else 1 / _ROOT2
-            spread[places, places[position]] = inertial_parameters_of(root @ unit @ root)
+        shift[places], spread[np.ix_(places, places)] = body_coordinates(nominal[body])
         sets.append(places)
     return _Coordinates(shift, spread, sets, nonnegative)
+
+
+def body_coordinates(reference: Array) -> tuple[Array, Array]:
+    """Return the coordinates of a body around a reference.
+
+    The length of y in ``parameters = shift + spread @ y`` is the distance of the two bodies; at 1,
+    the mass, the squares of the lengths or both differ by about a factor of e.
+
+    Parameters
+    ----------
+    reference : ndarray, shape (4, 4)
+        Pseudo-inertia of the reference body, positive definite.
+
+    Returns
+    -------
+    shift : ndarray, shape (10,)
+        Inertial parameters of the reference body.
+    spread : ndarray, shape (10, 10)
+        Their changes along the coordinates.
+    """
+    values, vectors = np.linalg.eigh(reference)
+    root = vectors * np.sqrt(values) @ vectors.T
+    spread = np.zeros((10, 10))
+    for position, (i, j) in enumerate(_TRIANGLE):
+        unit = np.zeros((4, 4))
+        unit[i, j] = unit[j, i] = 1.0 if i == j else 1 / _ROOT2
+        spread[:, position] = inertial_parameters_of(root @ unit @ root)
+    return inertial_parameters_of(reference), spread
+
+
+def consistent_body(parameters: Array, covariance: Array, reference: Array) -> Array:
+    """Return the physically consistent body that is the most probable beside an estimate.
+
+    Parameters
+    ----------
+    parameters, covariance : ndarray, shape (10,), (10, 10)
+        The estimate of the inertial parameters and its covariance, SI units.
+    reference : ndarray, shape (4, 4)
+        Pseudo-inertia of a body of about this mass and size. The smallest eigenvalue of the
+        result, relative to this body, is at least 0.001.
+
+    Raises
+    ------
+    IdentificationError
+        The solver finds no solution.
+    """
+    shift, spread = body_coordinates(reference)
+    inverse = np.linalg.inv(spread)
+    scaled = inverse @ covariance @ inverse.T
+    if np.linalg.eigvalsh(pseudo_inertia(parameters) - MARGIN * reference)[0] >= 0:
+        return parameters
+    weight = np.linalg.cholesky(np.linalg.inv((scaled + scaled.T) / 2)).T @ inverse
+    return _solve(_Coordinates(shift, spread, [list(range(10))], [False] * 10),
+                  np.column_stack([weight, weight @ parameters]), 0.0, {})
 
 
 def _nominal_bodies(linear: LinearModel) -> dict[int, Array]:

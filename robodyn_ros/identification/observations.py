@@ -224,11 +224,11 @@ class Observations:
             guard = self._filters[k].half / segment.rate if reach is None else reach
         slow = np.abs(segment.qd) <= self.slow
         width = int(np.ceil(guard * segment.rate))
-        far = _apart(slow, width)
+        far = apart(slow, width)
         while self.guard is None and width:
             poor = far.sum(axis=0) < LEAST_FAR * (~slow).sum(axis=0)
             width //= 2
-            far[:, poor] = _apart(slow[:, poor], width)
+            far[:, poor] = apart(slow[:, poor], width)
         return far
 
     def prediction(self, k: int, theta: Array) -> Array:
@@ -242,7 +242,7 @@ class Observations:
             for a in range(0, len(segment.t), STATES)])
 
 
-def _apart(marks: NDArray[np.bool_], width: int) -> NDArray[np.bool_]:
+def apart(marks: NDArray[np.bool_], width: int) -> NDArray[np.bool_]:
     """Return which samples have no mark within a number of samples, column by column."""
     count = np.vstack([np.zeros((1, marks.shape[1]), np.int64), np.cumsum(marks, axis=0)])
     here = np.arange(len(marks))

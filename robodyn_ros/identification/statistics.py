@@ -87,6 +87,14 @@ class Uncertainty:
 
 def uncertainty_of(observations: Observations, kept: tuple[int, ...], names: tuple[str, ...],
                    estimate: Estimate, band: float) -> Uncertainty:
+    """Return `uncertainty_of_blocks` of observations."""
+    rate = min(segment.rate for segment in observations.segments)
+    return uncertainty_of_blocks(list(observations.blocks()), rate, kept, names, estimate, band)
+
+
+def uncertainty_of_blocks(blocks: Sequence[Block], rate: float, kept: Sequence[int],
+                          names: tuple[str, ...], estimate: Estimate, band: float, *,
+                          further: Array | None = None) -> Uncertainty:
     """Return the uncertainty of a weighted least-squares estimate.
 
     The residual of each row is modelled as autoregressive. With its autocovariance G, the
@@ -98,9 +106,11 @@ def uncertainty_of(observations: Observations, kept: tuple[int, ...], names: tup
 
     Parameters
     ----------
-    observations : Observations
+    blocks : sequence of Block
         The data of the fit.
-    kept : tuple of int
+    rate : float
+        Samples of the log a second, Hz.
+    kept : sequence of int
         The b columns of the base parameters.
     names : tuple of str
         Names of the base parameters.
@@ -108,11 +118,16 @@ def uncertainty_of(observations: Observations, kept: tuple[int, ...], names: tup
         Their estimate.
     band : float
         Highest frequency of the motion, Hz; it determines the time that the noise model spans.
+    further : ndarray, shape (b, b), optional
+        Information of further, independent equations that the estimate has used.
     """
     b, plain = len(kept), estimate.plain_covariance
-    rows = list(_rows(observations, kept, estimate, SPAN / band))
+    rows = list(_rows(blocks, kept, estimate, SPAN / band))
     watson = np.full(len(estimate.sigma), np.nan)
-    information, pull = np.zeros((b + 1, b + 1)), 0.0
+    known = np.zeros((b + 1, b + 1))
+    if further is not None:
+        known[:b, :b] = further
+    information, pull = known.copy(), 0.0
     for row in rows:
         watson[row.place] = row.durbin_watson()
         information[np.ix_(row.felt, row.felt)] += row.x.T @ row.x
@@ -122,14 +137,14 @@ def uncertainty_of(observations: Observations, kept: tuple[int, ...], names: tup
         spread = plain @ middle[:b, :b] @ plain
         for row in rows:
             row.fit_noise(plain, spread, first=sweep == 0)
-        middle = np.zeros((b + 1, b + 1))
+        middle = known.copy()
         for row in rows:
             middle[np.ix_(row.felt, row.felt)] += row.x.T @ row.correlated / row.sigma**2
     # the delay is determined by the part of its column that the other parameters cannot explain
     direction = np.append(-plain @ information[:b, b], 1.0)
     strength = float(direction @ information @ direction)
     variance_of_data = safe_divide(max(float(direction @ middle @ direction), 0.0), strength**2)
-    before = 1 / (3 * min(segment.rate for segment in observations.segments) ** 2)
+    before = 1 / (3 * rate**2)
     delay = float(safe_divide(pull, strength)) * before / (before + variance_of_data)
     delay_variance = before * variance_of_data / (before + variance_of_data)
     shift = direction[:b] * delay
@@ -211,9 +226,8 @@ class _Row:
                 if len(kernel) <= len(x) else _convolve(x, gamma))
 
 
-def _rows(observations: Observations, kept: tuple[int, ...], estimate: Estimate,
+def _rows(blocks: Sequence[Block], kept: Sequence[int], estimate: Estimate,
           span: float) -> Iterator[_Row]:
-    blocks = list(observations.blocks())
     step = min(float(block.t[1] - block.t[0]) for block in blocks)
     order = int(np.clip(np.ceil(span / step), MAX_ORDER, LONGEST_ORDER))
     slopes = [torque_slope(block) for block in blocks]
@@ -222,7 +236,7 @@ def _rows(observations: Observations, kept: tuple[int, ...], estimate: Estimate,
             continue
         pieces = []
         for block, slope in zip(blocks, slopes, strict=True):
-            w, use = block.w[:, row][:, kept], block.used[:, row]
+            w, use = block.w[:, row][:, list(kept)], block.used[:, row]
             pieces.append((np.column_stack([w, -slope[:, row]]) * use[:, None] / sigma,
                            (block.tau[:, row] - w @ estimate.values) * use, use))
         yield _Row(row, float(sigma), pieces, order)

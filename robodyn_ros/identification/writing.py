@@ -20,6 +20,7 @@ from robodyn_ros.description.urdf_writer import urdf_text
 from robodyn_ros.description.xml import parse_xml
 from robodyn_ros.errors import IdentificationError, check_type
 from robodyn_ros.identification.consistency import consistent_bodies, is_consistent
+from robodyn_ros.identification.model_uncertainty import ModelUncertainty
 from robodyn_ros.identification.result import Result
 from robodyn_ros.identification.validation import Validation
 from robodyn_ros.model import A_MODEL, Model
@@ -183,6 +184,8 @@ def parameters_of(result: Result, validation: Validation | None = None) -> dict[
             result.linear.names, result.consistent_, strict=True)},
         'unconstrained_inconsistent_bodies': list(result.inconsistent_bodies_),
         'without_effect': list(base.without_effect),
+        # of the base parameters: below the diagonal, row by row
+        'correlation': ModelUncertainty.of(result).correlation_text(),
     }
     for name, one in (('training', result.training_), ('validation', validation)):
         if one is not None:
