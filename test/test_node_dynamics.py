@@ -209,6 +209,33 @@ def test_a_bad_first_description_is_refused(world):
         world.wait_for_model('dynamics')
 
 
+def test_the_energy_is_balanced_on_request(shared, panda, version):
+    """Measured torques explain the motion; with the wrong sign, the robot seems not passive."""
+    world, dynamics = shared, rd.Dynamics(panda)
+    energies = world.collect(Float64MultiArray, '/dynamics/energy')
+    assert world.set_parameter('dynamics', 'energy_window', 0.2).successful
+    t = 0.005 * np.arange(120)[:, None]
+    q, qd, qdd = (0.4 * 6.0**k * np.sin(6 * t + k * np.pi / 2) * np.ones(panda.n)
+                  for k in range(3))
+    tau, start = dynamics.inverse_dynamics(q, qd, qdd), world.now() - 10**10
+    for sign, passive in ((1, True), (-1, False)):
+        energies.clear()
+        for k in range(120):
+            world.state(panda.joint_names, q[k], qd[k], sign * tau[k],
+                        ns=start + (k + 120 * (sign < 0)) * 5_000_000)
+        world.wait(lambda: len(energies) >= 100, 'the balance of energy')
+        kinetic, potential, supplied, dissipated, unexplained, _ = np.array(
+            [message.data for message in energies]).T
+        assert all(message.data[5] for message in energies) == passive
+        total = [sum(dynamics.energy(*state)) for state in zip(q, qd, strict=True)]
+        assert min(np.abs(total - kinetic[5] - potential[5])) < 1e-9
+        if passive:
+            assert np.abs(unexplained[60:]).max() < 0.05 * np.abs(supplied).max()
+    assert energies[0].layout.dim[0].label.startswith('kinetic, potential, supplied')
+    world.wait(lambda: 'W' in world.diagnostics['dynamics'].get('supplied_power', ''), 'powers')
+    assert world.set_parameter('dynamics', 'energy_window', 0.0).successful
+
+
 def test_payload(shared, panda, version):
     world = shared
     terms = world.collect(DynamicsTerms, '/dynamics/terms')

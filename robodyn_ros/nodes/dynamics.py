@@ -17,12 +17,14 @@ from robodyn_ros.dynamics.efforts import complete_torque, effort_factors
 from robodyn_ros.errors import RobodynError
 from robodyn_ros.nodes.base import DynamicsNode
 from robodyn_ros.nodes.base_state import BaseState
+from robodyn_ros.nodes.energy import EnergyOutput
 from robodyn_ros.nodes.fast_path import DEPTH
 from robodyn_ros.nodes.joint_states import StateError, StateReader
 from robodyn_ros.nodes.model_keeper import Running
 from robodyn_ros.nodes.parameters import declare
 from robodyn_ros.nodes.real_time import declare_real_time
 from robodyn_ros.nodes.running import run
+from robodyn_ros.nodes.stamps import nanoseconds
 from robodyn_ros.packages import package
 
 SENSOR_DATA = QoSProfile(depth=DEPTH, reliability=ReliabilityPolicy.BEST_EFFORT)
@@ -70,6 +72,7 @@ class Outputs:
         self.coriolis_matrix = matrix_message(n, ('row', 'column'))
         self.views['mass_matrix'] = view(self.mass_matrix.data)
         self.views['coriolis_matrix'] = view(self.coriolis_matrix.data)
+        self.energy = EnergyOutput(running.dynamics)
         self.wrench = WrenchStamped()
         self.wrench.header.frame_id = frame
         zeros = [0.0] * n
@@ -107,6 +110,9 @@ class DynamicsPublisher(DynamicsNode):
                 'computed from the measured efforts')
         declare(self, 'publish_constraint_forces', False, 'whether to publish '
                 '~/constraint_forces/LINK_LINK for each cut of a closed loop', read_only=True)
+        declare(self, 'energy_window', 0.0, 'time over which the energy is balanced against the '
+                'work of the measured efforts, for ~/energy and /diagnostics, s; 0: not at all',
+                range_=(0.0, 600.0))
         declare(self, 'odometry_topic', '', 'topic of nav_msgs/Odometry with the pose and the '
                 'twist of a floating base; empty: the base is fixed', read_only=True)
         declare(self, 'odometry_timeout', 0.1, 'longest time between an odometry message and a '
@@ -126,7 +132,7 @@ class DynamicsPublisher(DynamicsNode):
         for topic, message in (('gravity', JointState), ('coriolis', JointState),
                                ('friction', JointState), ('mass_matrix', Float64MultiArray),
                                ('coriolis_matrix', Float64MultiArray), ('terms', DynamicsTerms),
-                               ('base_wrench', WrenchStamped)):
+                               ('base_wrench', WrenchStamped), ('energy', Float64MultiArray)):
             self._publishers_of[topic] = self.keep(
                 self.create_publisher, self.destroy_publisher, message, f'~/{topic}', 10)
         topics: list[tuple[Any, ...]] = [
@@ -142,12 +148,23 @@ class DynamicsPublisher(DynamicsNode):
         outputs = Outputs(running, running.model.description.root,
                           self.get_parameter('odometry_timeout').value)
         self._offer_constraint_forces(outputs.cuts)
+        outputs.energy.watch(self.get_parameter('energy_window').value)
         self._outputs = outputs
 
+    def apply_parameters(self, changes: dict[str, Any]) -> None:
+        """Begin a new balance of energy if its window changes."""
+        if 'energy_window' in changes and self._outputs is not None:
+            self._outputs.energy.watch(changes['energy_window'])
+
     def more_diagnostics(self) -> dict[str, Any]:
-        """Return the distance of closed loops from a singularity, between 0 and 1."""
+        """Return the energies, and the distance of closed loops from a singularity, 0 to 1."""
         outputs = self._outputs
-        if outputs is None or outputs.position is None or not outputs.cuts:
+        if outputs is None:
+            return {}
+        return outputs.energy.values() | self._singularity(outputs)
+
+    def _singularity(self, outputs: Outputs) -> dict[str, Any]:
+        if outputs.position is None or not outputs.cuts:
             return {}
         try:
             distance = outputs.running.dynamics.singularity(outputs.position,
@@ -196,10 +213,27 @@ class DynamicsPublisher(DynamicsNode):
         outputs.position = q
         try:
             outputs.pose = outputs.running.dynamics.positions(q, near=outputs.pose)
+            if outputs.energy.monitor is not None:
+                self._balance_energy(outputs, 'energy' in wanted, message.header, q, qd, effort)
+            wanted.discard('energy')
             if wanted:
                 self._publish(outputs, wanted, message.header, q, qd, effort)
         except RobodynError as error:  # the loops do not close in this state
             self.warn('pose_refused', f'joint_states: {error}')
+
+    def _balance_energy(self, outputs: Outputs, wanted: bool, header: Any, q: Any, qd: Any,
+                        effort: Any) -> None:
+        if qd is None or effort is None or outputs.factors is None or not np.isfinite(
+                effort).all():
+            self.warn('no_effort', 'the balance of energy needs velocities and torques')
+            return
+        dynamics, near, first = (outputs.running.dynamics, outputs.pose,
+                                 outputs.running.model.first_joint)
+        torque = np.concatenate([effort[:first], effort[first:] @ outputs.factors])
+        outputs.energy.update(nanoseconds(header.stamp) * 1e-9, q, qd, complete_torque(
+            dynamics, q, qd, torque, near=near), near)
+        if wanted:
+            self._publishers_of['energy'].publish(outputs.energy.message())
 
     def _publish(self, outputs: Outputs, wanted: set[str], header: Any, q: Any, qd: Any,
                  effort: Any) -> None:
