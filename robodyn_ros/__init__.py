@@ -31,9 +31,11 @@ if TYPE_CHECKING:  # imported when first used
         LagrangeEuler,
         OperationalSpace,
         RobotDynamics,
+        TermBounds,
         Terms,
         dynamics_of,
         inertia_bounds,
+        term_bounds,
     )
     from robodyn_ros.excitation import (
         Excitation,
@@ -83,7 +85,7 @@ _LAZY = {
     **dict.fromkeys((
         'BaseMotion', 'ClosedLoopDynamics', 'Dynamics', 'ElasticTorque', 'Energy',
         'FlexibleDynamics', 'InertiaBounds', 'LagrangeEuler', 'OperationalSpace', 'RobotDynamics',
-        'Terms', 'dynamics_of', 'inertia_bounds'), 'dynamics'),
+        'TermBounds', 'Terms', 'dynamics_of', 'inertia_bounds', 'term_bounds'), 'dynamics'),
     **dict.fromkeys((
         'BaseParameters', 'CrossValidation', 'DriveGains', 'FilterSettings', 'FloatingBaseResult',
         'IdentifiedPayload', 'Log', 'LogFormat', 'ModelUncertainty', 'Result', 'Rollout',
@@ -107,12 +109,13 @@ __all__ = [
     'FlexibleDynamics', 'FloatingBaseResult', 'IdentificationError', 'IdentifiedPayload',
     'InertiaBounds', 'Inertial', 'LagrangeEuler', 'Limits', 'Log', 'LogError', 'LogFormat',
     'Model', 'ModelUncertainty', 'OperationalSpace', 'Plan', 'Result', 'RobodynError',
-    'RobotDynamics', 'Rollout', 'Settings', 'ShapeError', 'SimulatedMotion', 'Terms', 'Thresholds',
-    'UnknownNameError', 'Validation', 'ValueRangeError', '__version__', 'base_parameters',
-    'build_model', 'cross_validate', 'dynamics_of', 'export_c', 'identify', 'identify_drive_gains',
-    'identify_floating_base', 'identify_payload', 'inertia_bounds', 'load_model', 'model_from_dh',
-    'optimise_excitation', 'optimize_excitation', 'read_log', 'reduce', 'roll_out', 'save_motors',
-    'save_parameters', 'simulate', 'validate', 'validation_plan', 'write_mjcf', 'write_urdf',
+    'RobotDynamics', 'Rollout', 'Settings', 'ShapeError', 'SimulatedMotion', 'TermBounds', 'Terms',
+    'Thresholds', 'UnknownNameError', 'Validation', 'ValueRangeError', '__version__',
+    'base_parameters', 'build_model', 'cross_validate', 'dynamics_of', 'export_c', 'identify',
+    'identify_drive_gains', 'identify_floating_base', 'identify_payload', 'inertia_bounds',
+    'load_model', 'model_from_dh', 'optimise_excitation', 'optimize_excitation', 'read_log',
+    'reduce', 'roll_out', 'save_motors', 'save_parameters', 'simulate', 'term_bounds', 'validate',
+    'validation_plan', 'write_mjcf', 'write_urdf',
 ]
 
 

@@ -9,7 +9,9 @@ from robodyn_ros.dynamics.lagrange_euler import LagrangeEuler, VelocityTerms
 from robodyn_ros.dynamics.operational_space import OperationalSpace
 from robodyn_ros.dynamics.protocol import RobotDynamics, dynamics_of
 from robodyn_ros.dynamics.quantities import Energy, FullMotion, Terms
+from robodyn_ros.dynamics.term_bounds import TermBounds, term_bounds
 
 __all__ = ['BaseMotion', 'ClosedLoopDynamics', 'Dynamics', 'ElasticTorque', 'Energy',
            'FlexibleDynamics', 'FullMotion', 'InertiaBounds', 'LagrangeEuler', 'OperationalSpace',
-           'RobotDynamics', 'Terms', 'VelocityTerms', 'dynamics_of', 'inertia_bounds']
+           'RobotDynamics', 'TermBounds', 'Terms', 'VelocityTerms', 'dynamics_of',
+           'inertia_bounds', 'term_bounds']

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
@@ -11,18 +11,18 @@ from numpy.typing import ArrayLike, NDArray
 
 from robodyn_ros.dynamics.base_motion import BaseMotion
 from robodyn_ros.dynamics.loops import Cut
-from robodyn_ros.dynamics.operational_space import OperationalSpace, operational_space
 from robodyn_ros.dynamics.parameter_functions import ParameterFunctions
 from robodyn_ros.dynamics.quantities import Energy, FullMotion, Terms
 from robodyn_ros.dynamics.reactions import Reactions, Wrenches
+from robodyn_ros.dynamics.task_space import TaskSpace
 from robodyn_ros.dynamics.whole_body import WholeBody
-from robodyn_ros.errors import ShapeError, UnknownNameError
+from robodyn_ros.errors import ShapeError
 from robodyn_ros.kernels.kernel import check_array
 from robodyn_ros.model import Model
 from robodyn_ros.spatial import Array
 
 
-class Dynamics(Reactions, ParameterFunctions, WholeBody):
+class Dynamics(Reactions, TaskSpace, ParameterFunctions, WholeBody):
     """The equations of motion ``M qdd + C qd + g + friction = tau + J' F_ext`` of one robot.
 
     Every method takes one state, arrays of shape (n,), or a batch, shape (N, n), and returns
@@ -302,26 +302,3 @@ class Dynamics(Reactions, ParameterFunctions, WholeBody):
                           near: ArrayLike | None = None) -> Array:
         """Force and moment at each cut of a closed loop, shape (0, 6) or (N, 0, 6)."""
         return np.zeros((*check_array(q, self.model.nq, 'q').shape[:-1], 0, 6))
-
-    # operational space --------------------------------------------------------------------------
-
-    def operational_space(self, q: ArrayLike, qd: ArrayLike, link: str,
-                          axes: Sequence[int] = (0, 1, 2, 3, 4, 5)) -> OperationalSpace:
-        """Operational-space dynamics of a link (Kolyubin 1.18): Lambda, mu, rho.
-
-        Parameters
-        ----------
-        q, qd : array-like, shape (n,) or (N, n)
-            State.
-        link : str
-            Name of the link.
-        axes : sequence of int
-            Rows of the Jacobian that span the task: 0-2 linear, 3-5 angular.
-        """
-        if not axes or not set(axes) <= set(range(6)) or len(set(axes)) != len(axes):
-            raise UnknownNameError('task axes', list(axes), map(str, range(6)))
-        rows = list(axes)
-        terms = self.terms(q, qd)
-        return operational_space(
-            self.jacobian(q, link)[..., rows, :], self.jacobian_dot_qd(q, qd, link)[..., rows],
-            terms.mass_matrix, terms.coriolis, terms.gravity)
