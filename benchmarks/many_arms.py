@@ -1,15 +1,20 @@
 """How many arms does one core carry? Pairs of `dynamics` and `feedforward` at 1 kHz, by namespace.
 
 Each arm is a Panda in a namespace of its own, with a node `dynamics` and a node `feedforward` in
-gravity compensation, in processes of their own. This process publishes the joint states of all
-arms at 1 kHz and hears their torques. The processor time of each pair follows from the clocks of
-the operating system; a bare relay of joint states is the comparison.
+gravity compensation: each node in a process of its own, or all nodes of all arms in one process.
+This process publishes the joint states of all arms at 1 kHz and hears their torques. The processor
+time of each pair follows from the clocks of the operating system; a bare relay of joint states is
+the comparison.
 """
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
 
 import psutil
 import rclpy
@@ -90,21 +95,37 @@ def processor_time(pids):
     return sum(sum(process.cpu_times()[:2]) for process in every)
 
 
-def measure(count, seconds):
+@contextmanager
+def one_process(namespaces):
+    """All nodes of all arms in one process; provides a list with its id."""
+    script = Path(__file__).with_name('arms_in_one_process.py')
+    process = subprocess.Popen([sys.executable, script, *namespaces, '--ros-args', *CONTROLLER])
+    yield [process.pid]
+    process.send_signal(signal.SIGINT)
+    process.wait()
+
+
+@contextmanager
+def own_processes(namespaces):
+    """A process for each node; provides their ids."""
+    with ExitStack() as stack:
+        yield [stack.enter_context(NodeProcess(
+            node, '--ros-args', '-r', f'__ns:=/{name}', *(CONTROLLER if node == 'feedforward'
+                                                          else ()))).pid
+            for name in namespaces for node in ('dynamics', 'feedforward')]
+
+
+def measure(count, seconds, started=own_processes):
     """Return the fraction of a core of each pair, and the fraction of states with torques."""
     namespaces = [f'arm{k + 1}' for k in range(count)]
     with ExitStack() as stack:
-        processes = [stack.enter_context(NodeProcess(
-            node, '--ros-args', '-r', f'__ns:=/{name}', *(CONTROLLER if node == 'feedforward'
-                                                          else ())))
-            for name in namespaces for node in ('dynamics', 'feedforward')]
+        pids = stack.enter_context(started(namespaces))
         arms = Arms(namespaces)
         stack.callback(arms.close)
         end = time.monotonic() + 60
         while min(arms.heard.values()) < RATE and time.monotonic() < end:
             time.sleep(0.1)
         time.sleep(WARM_UP)
-        pids = [process.pid for process in processes]
         before, sent, heard = processor_time(pids), arms.sent, sum(arms.heard.values())
         began = time.monotonic()
         time.sleep(seconds)
@@ -132,9 +153,10 @@ def many_arms(counts=(1, 2, 3), seconds=10.0):
     """Return the lines of a table."""
     lines = ['| arms at 1 kHz | cores for each pair | states per s | torques per state |',
              '|---|---|---|---|']
-    for count in counts:
-        used, answered, rate = measure(count, seconds)
-        lines.append(f'| {count} | {used:.2f} | {rate:.0f} | {answered:.3f} |')
+    for started, words in ((own_processes, ''), (one_process, ' in one process')):
+        for count in counts:
+            used, answered, rate = measure(count, seconds, started)
+            lines.append(f'| {count}{words} | {used:.2f} | {rate:.0f} | {answered:.3f} |')
     lines.append(f'| a bare relay | {relay(seconds):.2f} | | |')
     return lines
 
