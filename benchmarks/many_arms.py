@@ -99,7 +99,8 @@ def processor_time(pids):
 def one_process(namespaces):
     """All nodes of all arms in one process; provides a list with its id."""
     script = Path(__file__).with_name('arms_in_one_process.py')
-    process = subprocess.Popen([sys.executable, script, *namespaces, '--ros-args', *CONTROLLER])
+    process = subprocess.Popen([sys.executable, script, *namespaces, '--ros-args', *CONTROLLER,
+                                '-p', 'watchdog:=false'])  # each would be one more process
     yield [process.pid]
     process.send_signal(signal.SIGINT)
     process.wait()
