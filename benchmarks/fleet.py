@@ -10,8 +10,10 @@ import pickle
 import sys
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import psutil
 from distributed import Client, LocalCluster
 
@@ -22,6 +24,7 @@ from robodyn_ros.fleet import (
     read_results,
     simulate_fleet,
 )
+from robodyn_ros.fleet.store import write_factors, write_rows
 from robodyn_ros.fleet.work import Task, work
 
 URDF = Path(__file__).parent.parent / 'urdf/articulated_3r.urdf.xacro'
@@ -63,8 +66,16 @@ def overhead(folder):
     """What the scheduler costs for each log, and the bytes that move."""
     catalogue = read_catalogue(folder / 'some/catalogue.yaml')
     (robot, log), *_ = catalogue
-    task = Task(robot, log, catalogue.settings, catalogue.fit_fraction)
+    task = Task(replace(robot, logs=()), log, catalogue.settings, catalogue.fit_fraction)
+    began = time.process_time()
     done = work(task, frozenset())
+    computing = time.process_time() - began
+    writing = []
+    for k in range(100):
+        began = time.perf_counter()
+        write_factors(folder, f'{k}', done.factors)
+        write_rows(folder, f'{k}', done.rows)
+        writing.append(time.perf_counter() - began)
     with LocalCluster(n_workers=2, threads_per_worker=1, host='127.0.0.1',
                       dashboard_address='127.0.0.1:0') as cluster, Client(cluster) as client:
         client.gather(client.map(abs, range(100), pure=False))
@@ -72,6 +83,10 @@ def overhead(folder):
         client.gather(client.map(abs, range(EMPTY_TASKS), pure=False))
         seconds = (time.perf_counter() - began) / EMPTY_TASKS
     print(f"| Dask's time for a log, ms | {1e3 * seconds:.2f} |")
+    writing = float(np.median(writing))
+    print(f'| time to write the results of a log, ms | {1e3 * writing:.2f} |')
+    print(f'| workers that one client and one scheduler keep busy | '
+          f'{computing / (seconds + writing):.0f} |')
     print(f'| bytes to the worker, bytes back | {len(pickle.dumps(task))}, '
           f'{len(pickle.dumps(done))} |', flush=True)
 

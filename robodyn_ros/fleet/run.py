@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -82,8 +82,8 @@ def identify_fleet(catalogue: Catalogue, folder: str | Path, *, scheduler: str |
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise OutputError(f'it cannot be created: {error.strerror}', path=folder) from None
-    tasks = (Task(robot, log, catalogue.settings, catalogue.fit_fraction)
-             for robot, log in catalogue)
+    tasks = (Task(replace(robot, logs=()), log, catalogue.settings, catalogue.fit_fraction)
+             for robot, log in catalogue)  # a task is sent without the names of other logs
     fresh = known = bad = 0
     with client_of(scheduler, workers) as client:
         for task, done in _finished(client, tasks, known_keys(folder)):
