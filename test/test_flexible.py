@@ -33,7 +33,7 @@ def states(t):
     return [motion(t, order) for order in range(5)]
 
 
-def test_stiff_joints_are_rigid_joints_at_the_expected_rate():
+def test_stiff_joints_approach_rigid_joints_at_the_expected_rate():
     rigid = rd.Dynamics(rd.load_model(planar_2r(), gravity=GRAVITY, motors={'joints': {
         'j1': {'armature': 0.8, 'motor_friction': {'viscous': 0.5}},
         'j2': {'armature': 0.3, 'motor_friction': {'viscous': 0.5}}}}))

@@ -15,9 +15,10 @@ from robodyn_ros.packages import explained
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.add_argument('--urdf', type=Path, help='URDF or xacro file of another robot')
-    parser.add_argument('--seconds', type=float, default=20.0,
-                        help='how long it runs (default: 20)')
+    parser.add_argument('--urdf', type=Path, metavar='FILE',
+                        help='URDF or xacro file of another robot')
+    parser.add_argument('--seconds', type=float, default=20.0, metavar='SECONDS',
+                        help='duration of the demo (default: 20)')
     parser.add_argument('--record', type=Path, metavar='FOLDER',
                         help='record the states and torques as a bag in a new folder')
     parser.add_argument('--plot', type=Path, metavar='FILE',

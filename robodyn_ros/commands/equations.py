@@ -42,8 +42,8 @@ def run(options: argparse.Namespace) -> int:
     model = robot_of(options, locked_joints=numbers_of(options.lock, '--lock'))
     if options.recursion or (model.n > MOST_JOINTS and options.loops is None):
         if options.lumped or options.names or options.loops is not None:
-            raise ValueRangeError('--lumped, --names or --loops', 'given', 'closed forms, of up '
-                                  f'to {MOST_JOINTS} joints; --lock holds the others')
+            raise ValueRangeError('--lumped, --names or --loops', 'given', 'closed forms of up '
+                                  f'to {MOST_JOINTS} joints, where --lock holds the others')
         if not options.recursion:
             print(f'The robot has {model.n} joints, so closed forms would be too long; this is '
                   'the recursion', file=sys.stderr)

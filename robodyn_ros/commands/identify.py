@@ -65,13 +65,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add('--format', type=Path, metavar='FILE', help='YAML file that describes the logs')
     add_kind(parser, KIND_NAMES)
     add_choice(parser, '--friction', 'MODEL', 'friction model', FRICTION_NAMES, 'auto')
-    add_choice(parser, '--method', 'METHOD', 'kind of the least squares', METHODS, 'weighted')
+    add_choice(parser, '--method', 'METHOD', 'method of the estimate', METHODS, 'weighted')
     add('--cutoff', type=float, metavar='HZ',
         help='cut-off frequency of the filter of positions (default: from the motion)')
     add('--order', type=int, metavar='COUNT', help='order of this filter (default: 4)')
-    add('--corridor', nargs=4, type=float, metavar=('PASS', 'LOSS', 'STOP', 'DAMPING'),
-        help='instead of --cutoff and --order: frequency (Hz) that passes, with the largest loss '
-        '(dB) there, and frequency that does not, with the least damping there')
+    add('--corridor', nargs=4, type=float, metavar=('PASS', 'LOSS', 'STOP', 'ATTENUATION'),
+        help='instead of --cutoff and --order: end of the pass band (Hz) and the largest loss in '
+        'it (dB), start of the stop band and the smallest attenuation in it')
     add('--reduce', action='store_true',
         help='also print the estimate of the significant parameters alone')
     add('--decimation', type=float, metavar='HZ',
@@ -93,11 +93,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         add(f'--{name}', default='', metavar='TEXT', help=f'for the report: {meaning}')
     add('--torques-of', nargs='+', metavar='JOINT',
         help='joints whose measured torques are used (default: all)')
-    add('--lock', nargs='+', default=[], metavar='JOINT=VALUE',
+    add('--lock', nargs='+', default=[], metavar='JOINT:=POSITION',
         help='joints that are held at a position, rad or m; joints that mimic them follow')
     add('--friction-width', type=float, metavar='FRACTION',
         help='width over which friction changes its direction, as a fraction of the fast speed '
-        '(default: chosen)')
+        '(default: chosen from the data)')
     add('--payload', metavar='LINK', help='link that carries an unknown payload in --loaded logs')
     add('--payload-mass', type=float, metavar='KG', help='its mass, if it is known')
     add('--loaded', nargs='+', type=Path, default=[], metavar='LOG',
@@ -187,8 +187,9 @@ def _logs(options: argparse.Namespace, robot: RobotDynamics) -> tuple[list[Log],
 
 
 def _locked(entries: Sequence[str]) -> dict[str, float]:
+    """Return the positions of locked joints; ``=`` is accepted for ``:=``."""
     return numbers_of([entry.replace(':=', '=').replace('=', ':=') for entry in entries],
-                      '--lock', 'JOINT=VALUE')
+                      '--lock', 'JOINT:=POSITION')
 
 
 def _gains(options: argparse.Namespace, model: Model) -> int:

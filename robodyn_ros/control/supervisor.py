@@ -7,8 +7,8 @@ to zero. When states arrive again, it starts again with gravity compensation.
 
 Every change of mode, model or reference is bumpless: the difference between the old and the new
 torque fades within ``ramp`` seconds. The only exception is the return from zero torque: gravity is
-then compensated at once, since the arm would otherwise continue to fall. No law has an integrator,
-so there is no windup at a torque limit.
+then compensated at once, since the arm would otherwise continue to fall. No control law has an
+integrator, so there is no windup at a torque limit.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Command:
 
 
 class Supervisor:
-    """Selects the law, fades between laws, and limits torques.
+    """Selects the control law, fades between control laws, and limits torques.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ class Supervisor:
         dynamics : RobotDynamics
             The robot's dynamics; a different object than before counts as a transition.
         tuning : Tuning
-            Law, gains and limits.
+            Control law, gains and limits.
         state : tuple of ndarray, shape (n,)
             Last measured q, qd.
         age : float
@@ -116,7 +116,9 @@ class Supervisor:
         key = (phase, tuning.law if phase == FOLLOWING else '', dynamics,
                token if phase == FOLLOWING else None)
         last = self._torque
-        if last is None or last.shape != torque.shape or self._restarted:
+        if last is not None and last.shape != torque.shape:  # of another robot
+            last = None
+        if last is None or self._restarted:
             self._fade = None
         elif key != self._key:
             self._fade = (now, last - torque) if self.phase != ZERO else None
@@ -124,23 +126,24 @@ class Supervisor:
             before, self.phase = self.phase, phase
             self._on_phase(before, phase)
         self._key = key
-        if self._fade is not None:
-            since, difference = self._fade
-            faded = smooth_step((now - since) / tuning.ramp) if tuning.ramp else 1.0
-            torque = torque + (1 - faded) * difference
-            if faded == 1.0:
-                self._fade = None
-            torque, _ = saturate(torque, dynamics.joints.effort_limit)
-        limited = np.isfinite(tuning.rate_limit)
-        if last is not None and last.shape == torque.shape:
-            elapsed = self._elapsed(now)
-            if limited.any():
-                step = np.where(limited, tuning.rate_limit, 0.0) * elapsed
-                torque = np.where(limited, np.clip(torque, last - step, last + step), torque)
-                torque, _ = saturate(torque, dynamics.joints.effort_limit)  # of another model
+        torque = self._faded(now, torque, tuning.ramp)
+        if last is not None:
+            torque = _rate_limited(torque, last, tuning.rate_limit, self._elapsed(now))
+        # The last torque, to which both refer, may be beyond the limits of a model changed since.
+        torque, _ = saturate(torque, dynamics.joints.effort_limit)
         self._torque, self._time, self._pose = torque, now, pose
         self._restarted = False
         return Command(torque, phase, saturated)
+
+    def _faded(self, now: float, torque: Array, ramp: float) -> Array:
+        """Return the torque, plus what remains of its difference to that before a transition."""
+        if self._fade is None:
+            return torque
+        since, difference = self._fade
+        faded = smooth_step((now - since) / ramp) if ramp else 1.0
+        if faded == 1.0:
+            self._fade = None
+        return torque + (1 - faded) * difference
 
     def _elapsed(self, now: float) -> float:
         """Return the time since the last command for the rate limit, s.
@@ -183,7 +186,7 @@ class Supervisor:
     def _followed(self, phase: str, dynamics: RobotDynamics, tuning: Tuning,
                   state: tuple[Array, Array],
                   reference: tuple[Array, ...] | None) -> Array | None:
-        """Return the pose of all joints at which the law evaluates closed loops."""
+        """Return the pose of all joints at which the control law evaluates closed loops."""
         last = self._pose
         if last is not None and last.shape != (dynamics.model.n,):  # of another robot
             last = None
@@ -197,6 +200,7 @@ class Supervisor:
         return dynamics.positions(q, near=last)
 
     def _next(self, tuning: Tuning, age: float, reference: object) -> str:
+        """Return the phase that follows from the age of the state and the reference."""
         if age > tuning.zero_after:
             return ZERO
         if age > tuning.state_timeout:
@@ -204,6 +208,13 @@ class Supervisor:
         if reference is None or tuning.law == 'gravity_compensation':
             return GRAVITY
         return FOLLOWING
+
+
+def _rate_limited(torque: Array, last: Array, limit: Array, elapsed: float) -> Array:
+    """Return the torque, at most ``limit`` times the elapsed time away from the last one."""
+    limited = np.isfinite(limit)
+    step = np.where(limited, limit, 0.0) * elapsed
+    return np.where(limited, np.clip(torque, last - step, last + step), torque)
 
 
 def _law(phase: str, dynamics: RobotDynamics, tuning: Tuning, state: tuple[Array, Array],

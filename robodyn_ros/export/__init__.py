@@ -1,7 +1,8 @@
-"""Exports the equations of motion as plain C, for controllers without Python.
+"""Exports the equations of motion: as plain C, or as closed forms to read.
 
-`functions` selects the functions to trace, `c_code` writes a traced graph as C statements, and the
-other files write the header, the source, the self-test and the build files.
+C is for controllers without Python: `functions` selects the functions to trace, `c_code` writes a
+traced graph as C statements, `package` adds the header, the source, the self-test and the build
+files. Closed forms are in `symbolic`, the recursion symbol by symbol in `recursive`.
 """
 
 from robodyn_ros.export.package import export_c

@@ -58,19 +58,24 @@ def read_log(path: str | Path, model: Model | RobotDynamics,
     except OSError:  # the name is too long for any file
         found = False
     if not found:
-        raise LogError('does not exist', source=str(path)[:200], valid='a bag, .csv or .npz file')
+        raise LogError('does not exist', source=str(path)[:200], valid=_readable())
     if path.is_dir() or path.suffix in BAG_SUFFIXES:
         arrays, names, notes = read_bag(path, form)
     elif path.suffix in TABLES:
         arrays, names, notes = TABLES[path.suffix](path, form, model)
     else:
         raise LogError(f'has the suffix {path.suffix!r}', source=str(path),
-                       valid=f'a bag (folder, {", ".join(BAG_SUFFIXES)}), {", ".join(TABLES)}')
+                       valid=_readable())
     return _to_log(arrays, names, notes, form, model, path)
+
+
+def _readable() -> str:
+    return f'a bag (folder, {", ".join(BAG_SUFFIXES)}), {", ".join(TABLES)}'
 
 
 def _to_log(arrays: dict[str, Array], names: Sequence[str], notes: list[str], form: LogFormat,
             model: Model, path: Path) -> Log:
+    """Return the columns as a log of the joints, in SI units."""
     revolute = np.array([not model.prismatic[model.body_joints.index(name)]
                          if name in model.body_joints else True for name in names])
     if form.degrees:

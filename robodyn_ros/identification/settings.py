@@ -53,11 +53,11 @@ class FilterSettings:
             The settings do not fit the sample rate.
         """
         if self.corridor is not None:
-            low, loss, high, damping = self.corridor
-            if not 0 < low < high < rate / 2 or not 0 < loss < damping:
+            low, loss, high, attenuation = self.corridor
+            if not 0 < low < high < rate / 2 or not 0 < loss < attenuation:
                 raise ValueRangeError('corridor', self.corridor, '0 < pass < stop < rate / 2 and '
-                                      '0 < dB lost < dB damped')
-            order, cutoff = scipy.signal.buttord(low, high, loss / 2, damping / 2, fs=rate)
+                                      '0 < loss < attenuation')
+            order, cutoff = scipy.signal.buttord(low, high, loss / 2, attenuation / 2, fs=rate)
             return float(cutoff), int(order)
         cutoff = automatic if self.cutoff is None else self.cutoff
         order = ORDER if self.order is None else self.order
