@@ -189,6 +189,15 @@ def test_a_stop_takes_as_long_as_the_effort_limits_demand(motion):
     assert longer and min(longer) > 0.4
 
 
+def test_several_periods_are_recorded_after_one_more(motion):
+    dynamics = rd.Dynamics(MODEL, friction_width=0.02)
+    thrice = replace(motion, periods=3)
+    window, = plan_script(dynamics, motion.at(0.0).q, [('log', thrice)], 50.0).windows
+    once, = plan_script(dynamics, motion.at(0.0).q, [('log', motion)], 50.0).windows
+    assert window.end - window.start == pytest.approx(thrice.duration)
+    assert window.start == pytest.approx(once.start + motion.period)
+
+
 # the player -----------------------------------------------------------------------------------
 
 

@@ -109,6 +109,10 @@ def test_the_written_model_predicts_the_true_torques(run):
     assert max(wrong) < 0.02, wrong
 
 
+def test_the_periods_that_were_played_are_averaged(run):
+    assert any('2 periods averaged' in note for note in run.result.notes), run.result.notes
+
+
 def test_the_written_model_is_physically_consistent(run):
     assert run.result.physically_consistent
 

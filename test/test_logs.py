@@ -340,6 +340,32 @@ def test_periodic_logs_are_averaged(arm, rng):
     np.testing.assert_allclose(mean.qdd, qdd[:2000], atol=2e-4 * np.abs(qdd).max())
     with pytest.raises(rd.LogError, match='two whole periods'):
         average_periods(t[:3000], {'q': q[:3000], 'tau': tau[:3000]}, 10.0, 'log')
+    # a recording whose first sample is late may lack the last one
+    assert average_periods(t[:-1], {'q': q[:-1], 'tau': tau[:-1]}, 10.0, 'log').periods == 5
+    assert average_periods(t[:-2], {'q': q[:-2], 'tau': tau[:-2]}, 10.0, 'log').periods == 4
+
+
+def test_a_periodic_log_is_cut_between_its_periods(arm, rng):
+    t, q, *_ = fourier_motion(arm, rng, 50, 200)
+    log = rd.Log(t, q, q, joint_names=arm.joint_names, period=10.0)
+    first, rest = log.split(0.7)
+    assert (len(first), len(rest)) == (8000, len(t) - 8000)
+    assert first.period == 10.0 and rest.period is None  # one period is no periodic log
+    assert log.split(0.5)[1].period == 10.0
+    assert len(log.split(0.99)[0]) == 8000
+    assert len(rd.Log(t, q, q, joint_names=arm.joint_names).split(0.7)[0]) == round(0.7 * len(t))
+
+
+def test_a_gap_in_a_periodic_log_leaves_its_short_side_without_average(arm, rng):
+    t, q, *_ = fourier_motion(arm, rng, 50, 200)
+    there = (t < 31) | (t > 41)
+    log = rd.Log(t[there], q[there], q[there], joint_names=arm.joint_names, period=10.0)
+    notes = []
+    long, short = pieces_of(log, notes)
+    assert long.average.periods == 3 and short.average is None
+    assert any('less than two periods' in note for note in notes)
+    with pytest.raises(rd.LogError, match='two whole periods'):
+        pieces_of(rd.Log(t, q, q, joint_names=arm.joint_names, period=30.0), [])
 
 
 # hostile files --------------------------------------------------------------------------------

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from robodyn_ros.commands.options import add_choice, add_kind
-from robodyn_ros.errors import RobodynError
+from robodyn_ros.commands.options import add_choice, add_filter, add_kind
+from robodyn_ros.errors import RobodynError, ValueRangeError
 from robodyn_ros.model.kinds import FRICTION_NAMES, KIND_NAMES
 from robodyn_ros.packages import explained, package
 from robodyn_ros.report.record import RECORD
@@ -19,11 +19,14 @@ NUMBERS = {
     'validation_fraction': ('FRACTION', 'fraction of the data that is kept for the validation'),
     'slow': ('SPEED', 'samples below this speed are left out, rad/s or m/s'),
     'guard': ('SECONDS', 'samples this close to a slow one are left out as well'),
+    'payload_mass': ('KG', 'mass of the payload, if it is known'),
 }
 WORDS = {
     'name': 'name of the run (default: date and time)',
     'excitation': "YAML file in the server's root folder with the motion to play",
 }
+# options whose words or numbers are passed on as well, if they are given
+OTHERS = ('cutoff', 'order', 'corridor', 'periods')
 FIELDS = {'operator': 'operator_name'}  # fields of the goal whose names differ from the options
 
 
@@ -35,12 +38,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         'an excitation')
     source.add_argument('--logs', nargs='+', default=[], metavar='LOG',
                         help="identify from logs in the server's root folder")
+    parser.add_argument('--with', nargs='+', default=[], metavar='LOG', dest='earlier',
+                        help="logs in the server's root folder that are used together with what "
+                        'is recorded now')
+    parser.add_argument('--payload', default='', metavar='LINK',
+                        help='link that carries an unknown payload in what is recorded now and '
+                        'in --loaded logs, but not in the others')
+    parser.add_argument('--loaded', nargs='+', default=[], metavar='LOG',
+                        help="logs in the server's root folder with the payload attached")
+    parser.add_argument('--periods', type=int, metavar='COUNT',
+                        help='how many periods of the excitation are played; several are '
+                        'averaged (default: 1)')
     for name, meaning in WORDS.items():
         parser.add_argument(_option(name), default='', metavar=name.upper(), help=meaning)
     add_kind(parser, KIND_NAMES)
     add_choice(parser, '--friction', 'MODEL', 'friction model', FRICTION_NAMES, 'auto')
     for name, (unit, meaning) in NUMBERS.items():
         parser.add_argument(_option(name), type=float, default=0.0, metavar=unit, help=meaning)
+    add_filter(parser)
     for name, (_, meaning) in RECORD.items():
         parser.add_argument(f'--{name}', default='', metavar='TEXT',
                             help=f'for the report: {meaning}')
@@ -70,8 +85,15 @@ def run(options: argparse.Namespace) -> int:
     if options.view:
         package('viser')
     goal = IdentifyDynamics.Goal()
-    for name in (*WORDS, *NUMBERS, 'kind', 'friction', 'logs', 'apply', 'force'):
+    for name in (*WORDS, *NUMBERS, 'kind', 'friction', 'reduce', 'apply', 'force'):
         setattr(goal, name, getattr(options, name))
+    for name in OTHERS:
+        if (value := getattr(options, name)) is not None:
+            if isinstance(value, int) and value < 1:
+                raise ValueRangeError(_option(name), value, 'at least 1')
+            setattr(goal, name, value)
+    goal.logs, goal.loaded_logs = [*options.logs, *options.earlier], options.loaded
+    goal.payload_link = options.payload
     for name in RECORD:
         setattr(goal, FIELDS.get(name, name), getattr(options, name))
     goal.source = goal.USE_LOGS if options.logs else goal.EXCITE

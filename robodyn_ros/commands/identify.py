@@ -14,6 +14,7 @@ import yaml
 
 from robodyn_ros.commands.options import (
     add_choice,
+    add_filter,
     add_kind,
     add_loops,
     add_motors,
@@ -21,7 +22,8 @@ from robodyn_ros.commands.options import (
 )
 from robodyn_ros.commands.output import add_force, progress_bar, refuse_existing
 from robodyn_ros.dynamics import RobotDynamics, dynamics_of
-from robodyn_ros.errors import UnknownNameError, ValueRangeError
+from robodyn_ros.errors import LogError, UnknownNameError, ValueRangeError
+from robodyn_ros.experiment.commanded import with_commanded
 from robodyn_ros.experiment.results import (
     FIT_FRACTION,
     PHASES,
@@ -38,7 +40,6 @@ from robodyn_ros.identification import (
     cross_validate,
     identify_drive_gains,
     read_log,
-    reduce,
 )
 from robodyn_ros.model import Model, load_model
 from robodyn_ros.model.kinds import FRICTION_NAMES, KIND_NAMES, METHODS
@@ -48,7 +49,7 @@ from robodyn_ros.report.record import RECORD, Record, hashes_of
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     add = parser.add_argument
-    add('logs', nargs='+', type=Path, metavar='LOG',
+    add('logs', nargs='*', type=Path, metavar='LOG',
         help='bag (folder, .db3, .mcap), .csv or .npz file')
     add('--urdf', type=Path, required=True, metavar='FILE',
         help='URDF or xacro file of the robot')
@@ -59,6 +60,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_force(parser)
     add('--validate', nargs='+', type=Path, default=[], metavar='LOG',
         help='logs of other motions, used for the validation only')
+    add('--validate-loaded', nargs='+', type=Path, default=[], metavar='LOG',
+        help='the same, with the payload attached')
     add('--fit-fraction', type=float, default=FIT_FRACTION, metavar='FRACTION',
         help='without --validate: the first part of each log that is used for the fit; the rest '
         f'is kept for the validation (default: {FIT_FRACTION:g})')
@@ -66,14 +69,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_kind(parser, KIND_NAMES)
     add_choice(parser, '--friction', 'MODEL', 'friction model', FRICTION_NAMES, 'auto')
     add_choice(parser, '--method', 'METHOD', 'method of the estimate', METHODS, 'weighted')
-    add('--cutoff', type=float, metavar='HZ',
-        help='cut-off frequency of the filter of positions (default: from the motion)')
-    add('--order', type=int, metavar='COUNT', help='order of this filter (default: 4)')
-    add('--corridor', nargs=4, type=float, metavar=('PASS', 'LOSS', 'STOP', 'ATTENUATION'),
-        help='instead of --cutoff and --order: end of the pass band (Hz) and the largest loss in '
-        'it (dB), start of the stop band and the smallest attenuation in it')
-    add('--reduce', action='store_true',
-        help='also print the estimate of the significant parameters alone')
+    add_filter(parser)
     add('--decimation', type=float, metavar='HZ',
         help='cut-off frequency of the parallel filter; 0 switches it off')
     add('--slow', type=float, nargs='+', metavar='SPEED',
@@ -83,7 +79,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help='samples this close to a slow one are left out as well (default: as far as the '
         'parallel filter reaches)')
     add('--period', type=float, metavar='SECONDS',
-        help='period of a periodic motion: its periods are averaged')
+        help='period of a periodic motion: its periods are averaged (default: that of the '
+        'motion which the recording server has kept beside the log, if there are several)')
     add('--joints', nargs='+', metavar='JOINT',
         help='estimate the parameters of these joints only; the others keep their nominal values')
     add('--accept', nargs='+', default=[], metavar='NAME:=NUMBER',
@@ -101,7 +98,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add('--payload', metavar='LINK', help='link that carries an unknown payload in --loaded logs')
     add('--payload-mass', type=float, metavar='KG', help='its mass, if it is known')
     add('--loaded', nargs='+', type=Path, default=[], metavar='LOG',
-        help='further logs for the fit, with the payload attached')
+        help='further logs, with the payload attached')
     add('--gains', action='store_true',
         help='the logs hold currents: identify the drive gains from logs without and with '
         '(--loaded) a payload of known mass, print them and stop')
@@ -133,13 +130,13 @@ def run(options: argparse.Namespace) -> int:
         outcome = identify_and_write(
             robot, fit, validation, settings, options.output,
             command=shlex.join(['robodyn', *sys.argv[1:]]), thresholds=thresholds,
-            record=_record(options),
+            record=_record(options), reduced=options.reduce,
             progress=lambda phase: bar.update(task, description=phase,
                                               completed=PHASES.index(phase)))
     _print(outcome, validation, options.output)
-    if options.reduce:
+    if outcome.reduced is not None:
         print('\nSignificant parameters alone:')
-        print(reduce(outcome.result).to_text())
+        print(outcome.reduced.to_text())
     return int(outcome.validation.verdict == 'bad')
 
 
@@ -168,22 +165,26 @@ def _slow(options: argparse.Namespace, model: Model) -> float | list[float] | No
 
 def _read_logs(options: argparse.Namespace, robot: RobotDynamics) -> tuple[list[Log], list[Log]]:
     """Return the logs for the fit and those for the validation."""
-    logs, loaded = _logs(options, robot)
-    if options.validate:
-        return logs + loaded, _read(options, robot, options.validate)
-    fit, held_out = split_logs(logs, options.fit_fraction)
-    return fit + loaded, held_out
+    logs = [log for part in _logs(options, robot) for log in part]
+    if options.validate or options.validate_loaded:
+        return logs, (_read(options, robot, options.validate)
+                      + _read(options, robot, options.validate_loaded, loaded=True))
+    return split_logs(logs, options.fit_fraction)
 
 
-def _read(options: argparse.Namespace, robot: RobotDynamics, paths: Sequence[Path]) -> list[Log]:
-    return [replace(read_log(path, robot, options.format), period=options.period)
+def _read(options: argparse.Namespace, robot: RobotDynamics, paths: Sequence[Path],
+          loaded: bool = False) -> list[Log]:
+    logs = [replace(read_log(path, robot, options.format), period=options.period, loaded=loaded)
             for path in paths]
+    return [with_commanded(log, path) for log, path in zip(logs, paths, strict=True)]
 
 
 def _logs(options: argparse.Namespace, robot: RobotDynamics) -> tuple[list[Log], list[Log]]:
     """Return the logs without and with the payload."""
-    loaded = [replace(log, loaded=True) for log in _read(options, robot, options.loaded)]
-    return _read(options, robot, options.logs), loaded
+    if not options.logs and not options.loaded:
+        raise LogError('no log is named', source='LOG', valid='one or more logs')
+    return (_read(options, robot, options.logs),
+            _read(options, robot, options.loaded, loaded=True))
 
 
 def _locked(entries: Sequence[str]) -> dict[str, float]:

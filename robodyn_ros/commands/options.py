@@ -44,6 +44,19 @@ def add_kind(parser: argparse.ArgumentParser, kinds: Sequence[str]) -> None:
     add_choice(parser, '--kind', 'KIND', 'kind of the linear model', kinds, 'lumped')
 
 
+def add_filter(parser: argparse.ArgumentParser) -> None:
+    """Add the options for the filter of positions, and for the reduction."""
+    add = parser.add_argument
+    add('--cutoff', type=float, metavar='HZ',
+        help='cut-off frequency of the filter of positions (default: from the motion)')
+    add('--order', type=int, metavar='COUNT', help='order of this filter (default: 4)')
+    add('--corridor', nargs=4, type=float, metavar=('PASS', 'LOSS', 'STOP', 'ATTENUATION'),
+        help='instead of --cutoff and --order: end of the pass band (Hz) and the largest loss in '
+        'it (dB), start of the stop band and the smallest attenuation in it')
+    add('--reduce', action='store_true',
+        help='also estimate, print and write the significant parameters alone')
+
+
 def xacro_arguments(options: argparse.Namespace) -> dict[str, str]:
     """Return the xacro arguments as ``name: value``."""
     return {name: value for name, value in split_pairs(options.xacro, 'argument', 'name:=value')}

@@ -8,8 +8,9 @@ from pathlib import Path
 
 from robodyn_ros.errors import IdentificationError, LogError
 from robodyn_ros.excitation import Limits, Plan
+from robodyn_ros.excitation.fourier import MOST_PERIODS
 from robodyn_ros.experiment.runs import RECORDING, VALIDATION
-from robodyn_ros.identification import Settings, Thresholds
+from robodyn_ros.identification import FilterSettings, Settings, Thresholds
 from robodyn_ros.model import Model
 from robodyn_ros.report.record import RECORD as FACTS
 from robodyn_ros.report.record import Record
@@ -35,6 +36,7 @@ class Goal:
     source: int = EXCITE
     name: str = ''
     logs: tuple[str, ...] = ()
+    loaded_logs: tuple[str, ...] = ()
     validation_logs: tuple[str, ...] = ()
     log_format: str = ''
     kind: str = ''
@@ -54,6 +56,10 @@ class Goal:
     validation_fraction: float = 0.0
     slow: float = 0.0
     guard: float = 0.0
+    cutoff: float = 0.0
+    order: int = 0
+    corridor: tuple[float, ...] = ()
+    reduce: bool = False
     apply: bool = False
     force: bool = False
     serial: str = ''
@@ -67,7 +73,7 @@ class Goal:
         if self.source not in SOURCES:
             raise IdentificationError(f'source is {self.source}; valid: ' + ', '.join(
                 f'{name} {value}' for value, name in SOURCES.items()))
-        if self.source == USE_LOGS and not self.logs:
+        if self.source == USE_LOGS and not self.logs and not self.loaded_logs:
             raise LogError('no log is named', source='logs', valid='names of earlier runs, or of '
                            'files inside the root folder')
         if self.source == RECORD and not 0 < self.duration <= LONGEST_RECORDING:
@@ -75,6 +81,19 @@ class Goal:
                                       f'{LONGEST_RECORDING:g} s')
         if self.source == EXCITE and not 0 < (self.speed or SPEED_FRACTION) <= 1:
             raise IdentificationError(f'speed is {self.speed}; valid: above 0, at most 1')
+        if self.payload_link and self.source != USE_LOGS and not self.logs and not self.joints:
+            raise IdentificationError('payload_link is given without logs; valid: logs of the '
+                                      'robot without the payload, which tell its own parameters '
+                                      'from those of the payload')
+        if self.periods > MOST_PERIODS:
+            raise IdentificationError(f'periods is {self.periods}; valid: at most {MOST_PERIODS}')
+        if self.loaded_logs and not self.payload_link:
+            raise IdentificationError('loaded_logs are given without payload_link; valid: the '
+                                      'link that carries the payload')
+        if len(self.corridor) not in (0, 4):
+            raise IdentificationError(f'corridor has {len(self.corridor)} numbers; valid: 4, the '
+                                      'end of the pass band (Hz), the loss in it (dB), the start '
+                                      'of the stop band (Hz), the attenuation in it (dB)')
         for name, text in self._facts().items():
             if len(text) > LONGEST_FACT:
                 raise IdentificationError(f'{name} has {len(text)} characters; valid: at most '
@@ -95,14 +114,20 @@ class Goal:
         return Settings(kind=self.kind or 'lumped', friction=self.friction or 'auto',
                         joints=list(self.joints) or None, payload=self.payload_link or None,
                         payload_mass=self.payload_mass or None, slow=self.slow or None,
-                        guard=self.guard or None)
+                        guard=self.guard or None, filter=self._filter())
+
+    def _filter(self) -> FilterSettings:
+        corridor = None if not self.corridor else (
+            self.corridor[0], self.corridor[1], self.corridor[2], self.corridor[3])
+        return FilterSettings(self.cutoff or None, self.order or None, corridor)
 
     def search(self, model: Model) -> tuple[Limits, Plan]:
         """Return limits and plan for the optimisation of an excitation."""
         limits = Limits(velocity=model.velocity_limit * (self.speed or SPEED_FRACTION), floor=None,
                         torque_margin=self.torque_margin or TORQUE_MARGIN,
                         self_collision=self.self_collision)
-        plan = Plan(kind=self.kind or 'lumped', period=self.period or None,
+        plan = Plan(kind=self.kind or 'lumped', payload=self.payload_link or None,
+                    payload_mass=self.payload_mass, period=self.period or None,
                     periods=self.periods or 1, resonance=self.resonance or None,
                     budget=self.search_time or SEARCH_TIME)
         return limits, plan
@@ -118,17 +143,26 @@ class Goal:
 
     def command(self, folder: Path, thresholds: Thresholds) -> str:
         """Return the command line that repeats the estimation offline."""
-        logs = list(self.logs)
+        logs, loaded = list(self.logs), list(self.loaded_logs)
         if self.source != USE_LOGS:
-            logs.append(str(folder / RECORDING))
+            (loaded if self.payload_link else logs).append(str(folder / RECORDING))
         words = ['robodyn', 'identify', *logs, '--urdf', 'ROBOT.urdf', '--kind',
                  self.kind or 'lumped', '--friction', self.friction or 'auto']
+        words += ['--loaded', *loaded] if loaded else []
         if self.validates_on_motion:
-            words += ['--validate', str(folder / VALIDATION)]
+            words += ['--validate-loaded' if self.payload_link else '--validate',
+                      str(folder / VALIDATION)]
         elif self.validation_logs:
             words += ['--validate', *self.validation_logs]
         else:
             words += ['--fit-fraction', f'{self.fit_fraction:g}']
+        for option, value in (('payload', self.payload_link), ('payload-mass', self.payload_mass),
+                              ('slow', self.slow), ('guard', self.guard),
+                              ('cutoff', self.cutoff), ('order', self.order)):
+            words += [f'--{option}', f'{value}'] if value else []
+        for option, values in (('joints', self.joints), ('corridor', self.corridor)):
+            words += [f'--{option}', *map(str, values)] if values else []
+        words += ['--reduce'] if self.reduce else []
         if changed := thresholds.changed():
             words += ['--accept', *(f'{name}:={value:g}' for name, value in changed.items())]
         for name, text in self._facts().items():

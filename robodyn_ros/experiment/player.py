@@ -55,7 +55,7 @@ class _Lease:
 
 
 def play(monitor: StateMonitor, script: Script, send: Send, recorder: Callable[[str], Recorder],
-         tick: Tick, *, delay: float, lease: float) -> None:
+         tick: Tick, *, delay: float, lease: float) -> int:
     """Play a script and record its windows; brake the robot if anything is wrong.
 
     Parameters
@@ -77,6 +77,11 @@ def play(monitor: StateMonitor, script: Script, send: Send, recorder: Callable[[
         Time until the motion starts, s on the clock of the joint states.
     lease : float
         Duration of the motion that the controller has in advance, s.
+
+    Returns
+    -------
+    int
+        Stamp at which the script began, ns.
 
     Raises
     ------
@@ -101,6 +106,7 @@ def play(monitor: StateMonitor, script: Script, send: Send, recorder: Callable[[
         monitor.check()
     finally:
         monitor.end()
+    return start
 
 
 def _follow(monitor: StateMonitor, script: Script, held: _Lease, start: int, tick: Tick,

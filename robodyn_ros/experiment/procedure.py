@@ -19,6 +19,7 @@ from robodyn_ros.errors import (
     StatesMissingError,
 )
 from robodyn_ros.excitation import Excitation, Progress, optimise_excitation, validation_plan
+from robodyn_ros.experiment.commanded import save_commanded, with_commanded
 from robodyn_ros.experiment.goal import EXCITE, RECORD, USE_LOGS
 from robodyn_ros.experiment.job import Job
 from robodyn_ros.experiment.live_fit import LiveFit
@@ -156,6 +157,7 @@ class Procedure:
         settings = goal.settings()
         form = LogFormat.read(runs.file(goal.log_format)) if goal.log_format else None
         before = [runs.log(name) for name in goal.logs]
+        loaded = [runs.log(name) for name in goal.loaded_logs]
         validation = [runs.log(name) for name in goal.validation_logs]
         folder = job.folder = runs.new(goal.name)
         fresh: list[Path] = []
@@ -171,17 +173,18 @@ class Procedure:
             self._record(folder)
             fresh = [folder / RECORDING]
         self._tell(Status('reading', 0.0))
-        logs = [self._read(path, form) for path in before + fresh]
-        logs[len(before):] = [replace(log, loaded=bool(goal.payload_link))
-                              for log in logs[len(before):]]
-        validation_logs = [self._read(path, form) for path in validation]
+        # what is recorded now carries the payload, if there is one
+        new = {folder / RECORDING, folder / VALIDATION} if goal.payload_link else set()
+        logs = [self._read(path, form, path in new or path in loaded)
+                for path in before + loaded + fresh]
+        validation_logs = [self._read(path, form, path in new) for path in validation]
         if not validation_logs:
             logs, validation_logs = split_logs(logs, goal.fit_fraction)
         thresholds = self._options.thresholds
         return identify_and_write(self._dynamics, logs, validation_logs, settings, folder,
                                   command=goal.command(folder, thresholds), thresholds=thresholds,
                                   record=goal.record(hashes_of(self._options.files)),
-                                  progress=self._step)
+                                  reduced=goal.reduce, progress=self._step)
 
     def _step(self, phase: str) -> None:
         """Report a step of the identification, and stop if the job was stopped."""
@@ -193,11 +196,11 @@ class Procedure:
         self._job.phase = status.phase
         self._port.tell(self._job, status)
 
-    def _read(self, path: Path, form: LogFormat | None) -> Log:
-        """Read a log; recordings of this server include motor states, if there are any."""
+    def _read(self, path: Path, form: LogFormat | None, loaded: bool) -> Log:
+        """Read a log; recordings of this server include motor states and the known motion."""
         if form is None and self._options.motor_states and path.name in (RECORDING, VALIDATION):
             form = LogFormat(motor_topic=MOTOR_STATES.lstrip('/'))
-        return replace(read_log(path, self._dynamics, form),
+        return replace(with_commanded(read_log(path, self._dynamics, form), path), loaded=loaded,
                        source=str(path.relative_to(self._runs.root)))
 
     # experiments ----------------------------------------------------------------------------
@@ -218,9 +221,12 @@ class Procedure:
                                   'running controller, to whose topic ~/trajectory is remapped')
         live = LiveFit(self._dynamics, self._goal.kind or 'lumped')
         script = plan_script(dynamics, monitor.check().q, motions, options.rate)
-        self._watch(live, lambda tick: play(
+        began: list[int] = []
+        self._watch(live, lambda tick: began.append(play(
             monitor, script, self._port.send, lambda name: self._recorder(folder / name), tick,
-            delay=options.delay, lease=options.lease))
+            delay=options.delay, lease=options.lease)))
+        for window, (name, motion) in zip(script.windows, motions, strict=True):
+            save_commanded(folder / name, motion, began[0] * 1e-9 + window.start)
 
     def _wait(self, ready: Callable[[], bool], what: str) -> None:
         """Wait until something is ready, at most for `PATIENCE`."""
@@ -246,7 +252,8 @@ class Procedure:
             if set(named.joint_names) != set(robot.joint_names):
                 raise LogError(f'is for the joints {", ".join(named.joint_names)}',
                                source=goal.excitation, valid=', '.join(robot.joint_names))
-            return _in_order_of(robot.joint_names, named)
+            named = _in_order_of(robot.joint_names, named)
+            return replace(named, periods=goal.periods) if goal.periods else named
         if robot.cuts:
             raise IdentificationError('excitations of robots with closed loops cannot be '
                                       'optimised; valid: a named excitation, RECORD, or USE_LOGS')

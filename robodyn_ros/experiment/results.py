@@ -21,6 +21,7 @@ from robodyn_ros.identification import (
     Thresholds,
     Validation,
     identify,
+    reduce,
     save_motors,
     save_parameters,
     validate,
@@ -35,6 +36,7 @@ from robodyn_ros.report.record import Record
 
 PARAMETERS, URDF, MOTORS, REPORT = ('parameters.yaml', 'identified.urdf', 'motors.yaml',
                                     'report.html')
+SIGNIFICANT = 'significant.yaml'  # the estimate of the significant parameters alone
 FIT_FRACTION = 0.7  # first part of a log that is used for the fit if the rest validates it
 PHASES = ('reading and filtering', 'filters', 'friction', 'base parameters',
           'observation matrices', 'estimate', 'statistics', 'physical consistency',
@@ -43,12 +45,25 @@ PHASES = ('reading and filtering', 'filters', 'friction', 'base parameters',
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """The result of a run, its validation, and the files that were written."""
+    """The result of a run, its validation, and the files that were written.
+
+    Attributes
+    ----------
+    result : Result
+        The identified robot.
+    validation, consistent : Validation
+        Its validation with the unconstrained and with the physically consistent parameters.
+    files : tuple of Path
+        The files.
+    reduced : Result or None
+        The estimate of the significant parameters alone, on request.
+    """
 
     result: Result
     validation: Validation
     consistent: Validation
     files: tuple[Path, ...]
+    reduced: Result | None = None
 
     def why_not_apply(self, force: bool = False) -> str:
         """Return why the model must not be applied to running nodes; empty if it may.
@@ -72,7 +87,7 @@ class Outcome:
 def identify_and_write(model: Model | RobotDynamics, logs: Sequence[Log],
                        held_out: Sequence[Log], settings: Settings, folder: str | Path, *,
                        command: str = '', thresholds: Thresholds | None = None,
-                       record: Record | None = None,
+                       record: Record | None = None, reduced: bool = False,
                        progress: Callable[[str], None] | None = None) -> Outcome:
     """Identify from logs, validate on others, and write everything to a folder.
 
@@ -92,6 +107,8 @@ def identify_and_write(model: Model | RobotDynamics, logs: Sequence[Log],
         Thresholds of the verdict.
     record : Record, optional
         Facts about the robot and the measurement for the report.
+    reduced : bool
+        Whether the significant parameters are also estimated alone (Kolyubin 5.24).
     progress : callable, optional
         Called with each of `PHASES` as it begins; an exception that it raises ends the run.
 
@@ -106,9 +123,11 @@ def identify_and_write(model: Model | RobotDynamics, logs: Sequence[Log],
     validation = validate(result, list(held_out), thresholds=thresholds)
     consistent = validate(result, list(held_out), consistent=True, thresholds=thresholds)
     tell(PHASES[-1])
+    fewer = reduce(result) if reduced else None
     files = write_results(result, validation, consistent, folder, command=command,
-                          record=record, contact=contact_section(result, held_out))
-    return Outcome(result, validation, consistent, tuple(files))
+                          record=record, contact=contact_section(result, held_out),
+                          reduced=fewer)
+    return Outcome(result, validation, consistent, tuple(files), fewer)
 
 
 def locked_joints(model: Model) -> list[str]:
@@ -156,7 +175,8 @@ def contact_section(result: Result, logs: Sequence[Log]) -> dict[str, Any] | Non
 def write_results(result: Result, validation: Validation, consistent: Validation,
                   folder: str | Path, *, command: str = '',
                   record: Record | None = None,
-                  contact: dict[str, Any] | None = None) -> list[Path]:
+                  contact: dict[str, Any] | None = None,
+                  reduced: Result | None = None) -> list[Path]:
     """Write everything to a folder, either all files or none.
 
     Parameters
@@ -167,6 +187,8 @@ def write_results(result: Result, validation: Validation, consistent: Validation
         The folder; it is created if it does not exist.
     contact : dict, optional
         Thresholds of contacts for the motor file, see `contact_section`.
+    reduced : Result, optional
+        The estimate of the significant parameters alone.
 
     Returns
     -------
@@ -185,6 +207,8 @@ def write_results(result: Result, validation: Validation, consistent: Validation
         shutil.rmtree(fresh, ignore_errors=True)
         fresh.mkdir()
         save_parameters(result, fresh / PARAMETERS, validation)
+        if reduced is not None:
+            save_parameters(reduced, fresh / SIGNIFICANT)
         if result.model.description.urdf and not locked_joints(result.model):
             write_urdf(result.model, fresh / URDF)
         save_motors(result.model, fresh / MOTORS, contact)

@@ -9,7 +9,7 @@ therefore brakes the robot on its own.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -126,6 +126,9 @@ def plan_script(dynamics: RobotDynamics, here: Array, motions: Sequence[tuple[st
                 rate: float) -> Script:
     """Plan the motion from the present pose through excitations.
 
+    An excitation of several periods, which are averaged, is preceded by one more period, which is
+    not recorded: the transient from rest decays in it.
+
     Parameters
     ----------
     dynamics : RobotDynamics
@@ -154,10 +157,12 @@ def plan_script(dynamics: RobotDynamics, here: Array, motions: Sequence[tuple[st
     for name, motion in motions:
         add(*approach(dynamics, at, motion.at(0.0).q, rate))
         rest(motion.at(0.0).q)
-        t, (q, qd, qdd, _) = motion.samples(rate)
+        first = motion.period if motion.periods > 1 else 0.0
+        played = replace(motion, periods=motion.periods + 1) if first else motion
+        t, (q, qd, qdd, _) = played.samples(rate)
         qd, qdd = qd.copy(), qdd.copy()
         qd[[0, -1]] = qdd[[0, -1]] = 0.0  # removes round-off: it begins and ends at rest
-        windows.append(Window(name, end, end + motion.duration))
+        windows.append(Window(name, end + first, end + played.duration))
         add(t, q, qd, qdd)
         rest(q[-1])
         at = q[-1]

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from robodyn_ros.errors import LogError, ShapeError, UnknownNameError, check_type
+from robodyn_ros.identification.periodic import whole_periods
 from robodyn_ros.keywords import checked_fields
 from robodyn_ros.model import Model
 from robodyn_ros.spatial import Array
@@ -115,6 +116,8 @@ class Log:
     def part(self, start: float, stop: float) -> Log:
         """Return the samples between two fractions, 0 to 1, of the number of samples.
 
+        A part of a periodic log that has less than two whole periods is not periodic.
+
         Raises
         ------
         LogError
@@ -127,10 +130,19 @@ class Log:
         cut: dict[str, Any] = {name: np.asarray(value)[a:b] for name in (
             't', 'q', 'tau', 'qd', 'tau_motor', 'extra', 'reference')
             if (value := getattr(self, name)) is not None}
+        if self.period is not None and whole_periods(cut['t'], self.period) < 2:
+            cut['period'] = None
         return replace(self, **cut, source=f'{self.source} [{start:.3g}, {stop:.3g}]', notes=[])
 
     def split(self, fraction: float) -> tuple[Log, Log]:
-        """Return two logs: the samples before and after a fraction of them."""
+        """Return two logs: the samples before and after a fraction of them.
+
+        A periodic log is cut between two of its periods.
+        """
+        if self.period is not None and (
+                count := whole_periods(np.asarray(self.t), self.period)) >= 2 and 0 < fraction < 1:
+            whole = min(max(round(fraction * count), 1), count - 1) * self.period
+            fraction = whole / (self.duration * len(self) / (len(self) - 1))
         return self.part(0, fraction), self.part(fraction, 1)
 
     def for_model(self, model: Model, *, joints: Sequence[str] | None = None,

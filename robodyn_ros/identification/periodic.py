@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from robodyn_ros.errors import LogError
 from robodyn_ros.spatial import Array
 
 LINE = 10.0  # a spectral line is kept if its power exceeds the noise by this factor
+LACKING = 2.0  # sample times from the last stamp to the end of a period that counts as whole
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,6 +34,8 @@ class PeriodAverage:
         Frequency of the highest line that is kept, Hz.
     position_noise, torque_noise : ndarray, shape (n,)
         Standard deviation of a single measurement (Kolyubin 5.17); rad or m, N m or N.
+    reference : tuple of ndarray, or None
+        The commanded q, qd and qdd, differentiated in the same way, if the log has them.
     """
 
     t: Array
@@ -45,6 +49,13 @@ class PeriodAverage:
     band: float
     position_noise: Array
     torque_noise: Array
+    reference: tuple[Array, Array, Array] | None = None
+
+
+def whole_periods(t: Array, period: float) -> int:
+    """Return the number of whole periods in some stamps, shape (N,); see `LACKING`."""
+    duration = float(np.ptp(t))
+    return int((duration + LACKING * duration / max(len(t) - 1, 1)) / period + 1e-6)
 
 
 def average_periods(t: Array, columns: dict[str, Array], period: float,
@@ -69,7 +80,7 @@ def average_periods(t: Array, columns: dict[str, Array], period: float,
     """
     rate = (len(t) - 1) / float(t[-1] - t[0])
     size = round(period * rate)
-    periods = int((t[-1] - t[0] + 1 / rate) / period + 1e-6)
+    periods = whole_periods(t, period)
     if periods < 2 or size < 8:
         raise LogError(f'{t[-1] - t[0]:.4g} s contain {periods} periods of {period:g} s',
                        source=source, valid='two whole periods or more')
@@ -87,10 +98,22 @@ def average_periods(t: Array, columns: dict[str, Array], period: float,
     excited[0] = True
     last = int(np.flatnonzero(excited)[-1])
     excited[last + 1:] = False
-    kept = np.where(excited[:, None], lines, 0.0)
-    omega = 2j * np.pi * np.arange(len(lines))[:, None] / period
-    q, qd, qdd = (np.fft.irfft(kept * omega**k, n=size, axis=0) for k in range(3))
+    q, qd, qdd = _differentiated(np.where(excited[:, None], lines, 0.0), period, size)
+    reference = None
+    if 'reference' in means:  # it has no noise: all its lines up to the last one are kept
+        known = np.fft.rfft(means['reference'], axis=0)
+        known[last + 1:] = 0.0
+        reference = _differentiated(known, period, size)
     return PeriodAverage(np.arange(size) * period / size, q, qd, qdd, means['tau'],
                          {name: value for name, value in means.items()
-                          if name not in ('q', 'tau')},
-                         size / period, periods, max(last, 1) / period, noise['q'], noise['tau'])
+                          if name not in ('q', 'tau', 'reference')},
+                         size / period, periods, max(last, 1) / period, noise['q'], noise['tau'],
+                         reference)
+
+
+def _differentiated(lines: NDArray[np.complex128], period: float, size: int,
+                    ) -> tuple[Array, Array, Array]:
+    """Return a signal and its two derivatives from its spectral lines."""
+    omega = 2j * np.pi * np.arange(len(lines))[:, None] / period
+    q, qd, qdd = (np.fft.irfft(lines * omega**k, n=size, axis=0) for k in range(3))
+    return q, qd, qdd

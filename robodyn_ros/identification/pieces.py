@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from robodyn_ros.errors import LogError
 from robodyn_ros.identification.log import MINIMUM, Log
-from robodyn_ros.identification.periodic import PeriodAverage, average_periods
+from robodyn_ros.identification.periodic import PeriodAverage, average_periods, whole_periods
 from robodyn_ros.spatial import Array
 
 SHORT_GAP = 8.0  # sample times; a shorter gap is always bridged
@@ -114,8 +114,7 @@ def pieces_of(log: Log, notes: list[str]) -> list[Piece]:
             continue
         piece = _uniform(log, t[order], {k: v[order] for k, v in arrays.items()}, step, notes)
         if log.period is not None:
-            piece = replace(piece, average=average_periods(
-                piece.t, piece.columns, log.period, log.source))
+            piece = _averaged(piece, log.period, len(breaks) > 0, notes)
         found.append(piece)
     if not found:
         raise LogError(f'no uninterrupted piece of {MINIMUM} samples or more', source=log.source)
@@ -192,6 +191,15 @@ def _in_order(t: Array, index: NDArray[np.int_], step: float, source: str, notes
     if (np.diff(t[index]) < 0).any():
         notes.append(f'{source}: samples were out of order and have been sorted')
     return order[new]
+
+
+def _averaged(piece: Piece, period: float, split: bool, notes: list[str]) -> Piece:
+    """Return a piece with the mean of its periods; a short one beside a gap stays as it is."""
+    if split and whole_periods(piece.t, period) < 2:
+        notes.append(f'{piece.source}: a piece of {piece.t[-1] - piece.t[0]:.4g} s beside a gap '
+                     f'has less than two periods of {period:g} s, which are not averaged')
+        return piece
+    return replace(piece, average=average_periods(piece.t, piece.columns, period, piece.source))
 
 
 def _uniform(log: Log, t: Array, arrays: dict[str, Array], step: float, notes: list[str],

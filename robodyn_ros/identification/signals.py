@@ -6,7 +6,7 @@ Positions are filtered with zero phase and differentiated by central differences
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.signal
@@ -97,8 +97,10 @@ class Filtering:
 
 def motion_spectrum(pieces: Sequence[Piece]) -> Spectrum:
     """Return one spectrum for all pieces: the widest band and the strongest noise."""
-    spectra = [Spectrum(p.average.band, p.rate / 2, np.zeros(p.columns['q'].shape[1]))
-               if p.average is not None else spectrum_of(p.columns['q'], p.rate) for p in pieces]
+    spectra = [spectrum_of(p.columns['q'], p.rate) for p in pieces]
+    spectra = [s if p.average is None else
+               Spectrum(min(s.band, p.average.band), p.rate / 2, np.zeros_like(s.floor))
+               for s, p in zip(spectra, pieces, strict=True)]
     return Spectrum(max(s.band for s in spectra), max(s.noise for s in spectra),
                     np.max([s.floor for s in spectra], axis=0))
 
@@ -127,6 +129,9 @@ def segments_of(pieces: Sequence[Piece], filtering: Filtering, notes: list[str])
         No piece is long enough for the filter.
     """
     found = []
+    plain = [piece for piece in pieces if piece.average is None]
+    if plain and not np.isfinite(filtering.cutoff):  # of a fit that averaged periods
+        filtering = replace(filtering, cutoff=automatic_cutoff(plain, motion_spectrum(plain)))
     for piece in pieces:
         segment = _averaged(piece) if piece.average is not None else _filtered(piece, filtering)
         if len(segment.t) < MINIMUM:
@@ -202,5 +207,5 @@ def _averaged(piece: Piece) -> Segment:
     mean = piece.average
     assert mean is not None
     return Segment(mean.t, mean.q, mean.qd, mean.qdd, mean.tau, mean.others.get('tau_motor'),
-                   mean.others.get('extra'), (mean.q, mean.qd, mean.qdd),
+                   mean.others.get('extra'), mean.reference or (mean.q, mean.qd, mean.qdd),
                    np.ones(len(mean.t), bool), piece.loaded, mean.rate, piece.source)

@@ -219,6 +219,15 @@ def _ending(status: int) -> str:
     return 'cancelled' if status == GoalStatus.STATUS_CANCELED else 'failed'
 
 
+def _reduced(result: Any) -> Table:
+    """Return the estimate of the significant parameters alone."""
+    table = Table('parameter', 'estimate', 'deviation', title='significant parameters alone')
+    for name, value, deviation in zip(result.reduced_parameter, result.reduced_value,
+                                      result.reduced_standard_deviation, strict=True):
+        table.add_row(name, f'{value:.4g}', f'{deviation:.2g}')
+    return table
+
+
 def _show(console: Console, result: Any, status: int) -> None:
     if not result.success:
         console.print(f'[red]{_ending(status)}')
@@ -232,6 +241,8 @@ def _show(console: Console, result: Any, status: int) -> None:
         console.print(table)
         console.print(f'{sum(result.significant)} of {len(result.base_parameter)} base parameters '
                       f'significant, condition {result.condition:.3g}')
+        if result.reduced_parameter:
+            console.print(_reduced(result))
     for reason in result.reasons:
         console.print(f'- {reason}', markup=False)
     if result.applied:

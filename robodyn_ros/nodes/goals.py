@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from dataclasses import fields
 from typing import Any
 
@@ -18,7 +19,7 @@ def goal_of(message: IdentifyDynamics.Goal) -> Goal:
     values: dict[str, Any] = {}
     for field in fields(Goal):
         value = getattr(message, field.name)
-        values[field.name] = tuple(value) if isinstance(value, list) else value
+        values[field.name] = tuple(value) if isinstance(value, (list, array)) else value
     return Goal(**values)
 
 
@@ -52,3 +53,8 @@ def fill(message: IdentifyDynamics.Result, outcome: Outcome) -> None:
     message.durbin_watson = u.durbin_watson.tolist()
     message.physically_consistent = any(path.name == URDF for path in outcome.files)
     message.inconsistent_bodies = list(found.inconsistent_bodies_)
+    if outcome.reduced is not None:
+        fewer = outcome.reduced
+        message.reduced_parameter = list(fewer.base_.names)
+        message.reduced_value = fewer.estimate_.values.tolist()
+        message.reduced_standard_deviation = fewer.uncertainty_.deviation.tolist()
