@@ -190,6 +190,47 @@ def test_every_source_has_a_title_and_an_identifier():
             assert sum(digits[::2]) % 10 == -3 * sum(digits[1::2]) % 10, line
 
 
+THEORY = ROOT / 'docs/explanation/theory.md'
+LAST_EQUATIONS = {  # of each chapter of a text, which the page has to cover without a gap
+    'Kolyubin': {1: 19, 2: 41, 3: 8, 4: 8, 5: 30}, 'Velagić': {4: 99}, 'Luh-Walker-Paul': {4: 59},
+    'Technion': {0: 5}}
+
+
+def rows_of(text):
+    lines = [line for line in text.splitlines() if re.match(r'\| [^-]', line)]
+    return [[cell.strip() for cell in line.strip('| ').split(' | ')] for line in lines[1:]]
+
+
+def test_theory_names_files_and_tests_that_exist():
+    rows = rows_of(THEORY.read_text(encoding='utf-8').split('\n## ')[0])
+    assert len(rows) > 35
+    for what, _, _, reference, files, tests in rows:
+        assert re.fullmatch(r'\[(10\..+)\]\(https://doi.org/\1\)', reference), (what, reference)
+        for folder, cell in (('robodyn_ros', files), ('test', tests)):
+            for name in re.findall(r'`([^`]+)`', cell):
+                assert (ROOT / folder / name).exists(), (what, name)
+
+
+@pytest.mark.parametrize('text', LAST_EQUATIONS)
+def test_every_equation_of_the_texts_is_in_theory(text):
+    whole = THEORY.read_text(encoding='utf-8')
+    known = {row[0] for row in rows_of(whole.split('\n## ')[0])}
+    page = re.search(rf'\n### {text}\n(.*?)(?=\n##)', whole, re.DOTALL)[1]
+    covered = set()
+    for numbers, _, where in rows_of(page):
+        for name in re.split('; ', re.sub(r'[.:(].*', '', where)):
+            reason = not numbers[0].isdigit() or 'principles' in where or 'derivation' in where
+            assert name in known or any(name.startswith(one) for one in known) or reason, name
+        for chapter, first, _, last in re.findall(r'\b(?:(\d)\.)?(\d+)(?:-(?:(\d)\.)?(\d+))?',
+                                                  numbers.split(',')[0]):
+            if re.match(r'\d', numbers):
+                covered |= {(int(chapter or 0), k)
+                            for k in range(int(first), int(last or first) + 1)}
+    wanted = {(chapter, k + 1) for chapter, last in LAST_EQUATIONS[text].items()
+              for k in range(last)}
+    assert wanted <= covered, sorted(wanted - covered)
+
+
 def test_what_is_cited_elsewhere_is_among_the_sources():
     page = ROOT / 'docs/explanation/sources.md'
     files = {*(ROOT / 'docs').rglob('*.md'), *(ROOT / 'robodyn_ros').rglob('*.py')} - {page}

@@ -14,6 +14,7 @@ from robodyn_ros.excitation.capsules import capsules_of, segment_distance
 from robodyn_ros.excitation.constraints import tip_of
 from robodyn_ros.excitation.criteria import Criterion
 from robodyn_ros.excitation.fourier import Basis
+from robodyn_ros.excitation.plan import subsystem_harmonics
 from robodyn_ros.identification.friction import FrictionShape
 from robodyn_ros.identification.linear_model import LinearModel
 
@@ -253,6 +254,17 @@ def test_proposals_and_the_resonance(lwr4):
     with pytest.raises(rd.ValueRangeError, match='below half the resonance'):
         propose(lwr4, Limits(), Plan(resonance=0.5, harmonics=6, period=10.0))
     assert tip_of(lwr4) == 'payload'
+
+
+def test_harmonics_by_the_rule_of_kolyubin_5_4(lwr4, planar):
+    """Half the base parameters on which the torque of a joint depends."""
+    # planar arm: joint 2 feels no Iyy, mx and mz of link 1, and no friction and rotor of joint 1
+    assert subsystem_harmonics(planar) == (5, 4)
+    assert max(subsystem_harmonics(lwr4)) == 23
+    assert max(subsystem_harmonics(lwr4, 'links_and_drives', 'link7')) == 30
+    assert propose(lwr4, Limits(), Plan(harmonics='subsystem', period=20.0)) == (20.0, 23)
+    with pytest.raises(rd.UnknownNameError, match='a number, subsystem'):
+        propose(lwr4, Limits(), Plan(harmonics='many'))
 
 
 def test_bad_plans_and_limits(planar):

@@ -26,6 +26,7 @@ from robodyn_ros.excitation import (
     validation_plan,
 )
 from robodyn_ros.excitation.criteria import CRITERIA, SCALINGS
+from robodyn_ros.excitation.plan import SUBSYSTEM
 from robodyn_ros.files import whole_file, write_text
 from robodyn_ros.model import Model
 from robodyn_ros.model.kinds import KINDS
@@ -51,8 +52,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_choice(parser, '--scaling', 'WORD', 'scaling of the observation matrix', SCALINGS,
                'columns')
     add('--period', type=float, metavar='SECONDS', help='default: proposed from the limits')
-    add('--harmonics', type=int, metavar='COUNT',
-        help='default: from the number of base parameters')
+    add('--harmonics', type=_harmonics, metavar='COUNT',
+        help='default: half the number of base parameters per joint; subsystem: half of those on '
+        "which a joint's torque depends")
     add('--periods', type=int, default=1, metavar='COUNT',
         help='number of periods (default: 1)')
     add('--resonance', type=float, metavar='HZ',
@@ -114,6 +116,10 @@ def run(options: argparse.Namespace) -> int:
         write_text(options.validation, second.to_yaml())
         _print(options.validation, second)
     return 0
+
+
+def _harmonics(text: str) -> int | str:
+    return text if text == SUBSYSTEM else int(text)
 
 
 def _search(options: argparse.Namespace, model: Model, limits: Limits, plan: Plan) -> Excitation:

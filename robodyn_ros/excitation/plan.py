@@ -15,6 +15,7 @@ from robodyn_ros.excitation.constraints import Constraints, Limits
 from robodyn_ros.excitation.criteria import CRITERIA, SCALINGS
 from robodyn_ros.excitation.fourier import Excitation
 from robodyn_ros.identification.base_parameters import base_parameters
+from robodyn_ros.identification.linear_model import LinearModel
 from robodyn_ros.keywords import checked_fields
 from robodyn_ros.model import Model
 from robodyn_ros.model.kinds import kind_of
@@ -24,7 +25,10 @@ FRICTION_WIDTH = 0.02  # rad/s or m/s, width of the smooth sign(s) in the torque
 SIGN_WIDTH = 0.05  # the same in the observation matrix, as a fraction of the velocity limit
 RANGE_CROSSINGS = 3 * np.pi  # period over (range / velocity limit): a few crossings of the range
 SHORTEST, LONGEST = 4.0, 30.0  # s, bounds of a proposed period
-FEWEST, MOST = 3, 8  # bounds of a proposed number of harmonics
+FEWEST = 3  # smallest number of harmonics that is proposed
+SUBSYSTEM = 'subsystem'  # the number of harmonics by the rule of Kolyubin 5.4, remark 5.5
+STATES = 30  # random states at which it is seen which parameters a torque depends on
+FELT = 1e-6  # relative to the longest column of a joint; shorter columns are round-off
 
 
 @checked_fields
@@ -45,8 +49,9 @@ class Plan:
         Its approximate centre of mass in the frame of the link, m.
     period : float, optional
         Period in s. By default it is proposed from the limits, `harmonics` and `resonance`.
-    harmonics : int, optional
-        Number K of harmonics. By default it is proposed from the number of base parameters.
+    harmonics : int or str, optional
+        Number K of harmonics. By default it is proposed from the number of base parameters per
+        joint; ``subsystem`` takes the largest number of `subsystem_harmonics`.
     periods : int
         Number of periods that are played.
     resonance : float, optional
@@ -82,7 +87,7 @@ class Plan:
     payload_mass: float = 0.0
     payload_com: ArrayLike = (0.0, 0.0, 0.0)
     period: float | None = None
-    harmonics: int | None = None
+    harmonics: int | str | None = None
     periods: int = 1
     resonance: float | None = None
     criterion: str = 'condition'
@@ -123,7 +128,7 @@ class PlanOptions(TypedDict, total=False):
     payload_mass: float
     payload_com: ArrayLike
     period: float | None
-    harmonics: int | None
+    harmonics: int | str | None
     periods: int
     resonance: float | None
     criterion: str
@@ -140,9 +145,10 @@ class PlanOptions(TypedDict, total=False):
 def propose(model: Model, limits: Limits, plan: Plan) -> tuple[float, int]:
     """Return period (s) and number of harmonics; those that the plan leaves open are proposed.
 
-    The number of harmonics is half the number of base parameters per joint (Kolyubin 5.4.3). At
-    their velocity limits, the joints can cross their range a few times in a period. The highest
-    harmonic stays below half the resonance.
+    The number of harmonics is half the number of base parameters per joint, at least 3; or, by
+    request, half that of a joint's subsystem, see `subsystem_harmonics`. At their velocity limits,
+    the joints can cross their range a few times in a period. The highest harmonic stays below half
+    the resonance.
 
     Raises
     ------
@@ -157,7 +163,11 @@ def propose(model: Model, limits: Limits, plan: Plan) -> tuple[float, int]:
     harmonics = plan.harmonics
     if harmonics is None:
         count = base_parameters(model, plan.kind, payload=plan.payload).count
-        harmonics = int(np.clip(np.ceil(count / model.n / 2), FEWEST, MOST))
+        harmonics = max(int(np.ceil(count / model.n / 2)), FEWEST)
+    elif isinstance(harmonics, str):
+        if harmonics != SUBSYSTEM:
+            raise UnknownNameError('harmonics', harmonics, ['a number', SUBSYSTEM])
+        harmonics = max(*subsystem_harmonics(model, plan.kind, plan.payload), FEWEST)
     period = plan.period
     if period is None:
         constraints = Constraints(Dynamics(model, friction_width=FRICTION_WIDTH), limits)
@@ -174,6 +184,31 @@ def propose(model: Model, limits: Limits, plan: Plan) -> tuple[float, int]:
                               f'below half the resonance of {resonance:g} Hz: a longer '
                               'period or fewer harmonics')
     return period, harmonics
+
+
+def subsystem_harmonics(model: Model, kind: str = 'lumped',
+                        payload: str | None = None) -> tuple[int, ...]:
+    """Return half the number of base parameters of each joint's subsystem, rounded up.
+
+    The subsystem of a joint are the equations of its torques (Kolyubin 5.20), and its parameters
+    those on which they depend: for a serial arm the parameters of all links from the joint on. The
+    text advises at least this number of harmonics (remark 5.5), as a linear system would need it.
+
+    Parameters
+    ----------
+    model : Model
+        The robot.
+    kind, payload
+        See `LinearModel`.
+    """
+    linear = LinearModel(Dynamics(model), kind, payload=payload)
+    kept = list(base_parameters(linear).kept)
+    rng = np.random.default_rng(0)
+    q = model.joints.sample_poses(rng, STATES)
+    w = linear.regressor(q, *rng.normal(size=(2, *q.shape)), loaded=payload is not None)
+    size = np.abs(w[:, :, kept]).max(axis=0).reshape(-1, model.n, len(kept)).max(axis=0)
+    felt = size > FELT * size.max(axis=1, keepdims=True)
+    return tuple(int(count) for count in np.ceil(felt.sum(axis=1) / 2))
 
 
 def lowest_resonance(model: Model, poses: int = 64) -> float:
