@@ -12,7 +12,7 @@ import numpy as np
 from robots import planar_2r, random_robot
 
 import robodyn_ros as rd
-from robodyn_ros.export.functions import DEFAULT_TERMS, exported_functions
+from robodyn_ros.export.functions import BASE_TERMS, DEFAULT_TERMS, exported_functions
 
 ROOT = Path(__file__).parent.parent
 OWN = ROOT / 'urdf'
@@ -89,7 +89,7 @@ def cases():
     loops = ROOT / 'config/robots'
     planar = rd.load_model(planar_2r(), gravity=(0, -9.81, 0))
     return {
-        'plane': Case(planar, (*WITH_REGRESSOR, 'coriolis_matrix')),
+        'plane': Case(planar, (*WITH_REGRESSOR, *BASE_TERMS, 'coriolis_matrix')),
         'mimic and branches': Case(rd.load_model(random_robot(3)),
                                    (*DEFAULT_TERMS, 'pose:l3', 'jacobian:l5')),
         'prismatic, any axes': Case(rd.load_model(random_robot(5))),
@@ -112,9 +112,10 @@ def cases():
         'parametric': Case(rd.load_model(own['articulated_3r']), WITH_OBSERVER,
                            options={'parametric': True, 'friction_width': 0.02}),
         'parametric with rotors': Case(spinning_rotors(planar_2r()),
+                                       (*DEFAULT_TERMS, *BASE_TERMS),
                                        options={'parametric': True}),
         'five bars': Case(rd.load_model(own['five_bar']),
-                          (*WITH_REGRESSOR, 'pose:tip', 'jacobian:tip'),
+                          (*WITH_REGRESSOR, *BASE_TERMS, 'pose:tip', 'jacobian:tip'),
                           loops / 'five_bar_loops.yaml'),
         'parametric loops': Case(rd.load_model(own['palletiser']), ('gravity', 'inverse_dynamics'),
                                  loops / 'palletiser_loops.yaml', {'parametric': True}),

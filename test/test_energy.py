@@ -3,10 +3,12 @@
 import numpy as np
 import pytest
 from robots import planar_2r
+from synthetic import LWR4
 
 import robodyn_ros as rd
 from robodyn_ros.observation import EnergyMonitor
 
+ROOT = LWR4.parent.parent
 RATE = 500
 DAMPED = planar_2r().replace('<axis', '<dynamics damping="0.3" friction="0.4"/><axis')
 
@@ -67,6 +69,18 @@ def test_torques_of_the_wrong_sign_are_not_passive(dynamics):
     assert all(one.passive for one in balances(dynamics, motion))
     wrong = balances(dynamics, motion, factor=-1.0)
     assert not wrong[-1].passive and wrong[-1].unexplained > 5
+
+
+def test_the_energy_of_closed_loops_is_balanced():
+    arm = rd.ClosedLoopDynamics(rd.load_model(ROOT / 'urdf/five_bar.urdf.xacro'),
+                                ROOT / 'config/robots/five_bar_loops.yaml')
+    motion = rd.simulate(arm, [3.0, 1.0], q=[0.3, 1.5], duration=0.3,
+                         times=np.linspace(0, 0.3, 151))
+    monitor, pose = EnergyMonitor(arm, 0.2), None
+    for t, q, qd, tau in zip(motion.t, motion.q, motion.qd, motion.tau, strict=True):
+        pose = arm.positions(q, near=pose)
+        balance = monitor.update(t, q, qd, tau, near=pose)
+    assert abs(balance.supplied) > 0.1 and abs(balance.unexplained) < 0.01 * abs(balance.supplied)
 
 
 def test_a_gap_begins_a_new_window(dynamics):

@@ -34,7 +34,8 @@ def states(dynamics, count=20):
             'tau': rng.uniform(-20, 20, q.shape), 'positions': dynamics.positions(q),
             'timing': np.tile([1e-3, 20.0], (count, 1)),
             'observer': rng.uniform(-2, 2, (count, 3 * dynamics.n)),
-            'parameters': np.tile(dynamics.model.standard_parameters, (count, 1))}
+            'parameters': np.tile(dynamics.model.standard_parameters, (count, 1)),
+            'base': rng.uniform(-2, 2, (count, 9))}
 
 
 @pytest.mark.parametrize('name', CASES)

@@ -69,6 +69,9 @@ def test_forces_are_those_of_a_floating_robot_whose_base_moves_so(machine, rng):
         oracle = FreeFlyer(floating, text)
         np.testing.assert_allclose(free.inverse_dynamics(*full),
                                    oracle.inverse_dynamics(*full), atol=1e-9)
+    chi = model.standard_parameters
+    np.testing.assert_allclose(dynamics.regressor(q, qd, qdd, base_motion=base) @ chi,
+                               dynamics.inverse_dynamics(q, qd, qdd, base_motion=base), atol=1e-10)
     # a batch, with one state beside many base motions
     many = rd.BaseMotion(*rng.normal(size=(3, 5, 3)))
     batch = dynamics.inverse_dynamics(q, qd, qdd, push, base_motion=many)
@@ -176,6 +179,9 @@ def test_closed_loops_on_a_moving_base(five_bar, rng):
     need = five_bar.tree.inverse_dynamics(motion.q, motion.qd, motion.qdd(qdd), push,
                                           base_motion=base)
     np.testing.assert_allclose(tau, motion.reduce(need), atol=1e-10)
+    np.testing.assert_allclose(
+        five_bar.regressor(q, qd, qdd, base_motion=base) @ five_bar.model.standard_parameters,
+        five_bar.inverse_dynamics(q, qd, qdd, base_motion=base), atol=1e-10)
     # an acceleration against gravity is gravity
     lifted = rd.BaseMotion(acceleration=-five_bar.model.gravity)
     np.testing.assert_allclose(

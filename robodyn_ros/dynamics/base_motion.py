@@ -68,10 +68,12 @@ class BaseMotion:
         if model.floating:
             raise ValueRangeError('base_motion', 'given for a floating base', 'none: the motion '
                                   'of a floating base is part of q, qd and qdd')
-        parts = np.broadcast_arrays(_vectors('angular_velocity', self.angular_velocity),
-                                    _vectors('angular_acceleration', self.angular_acceleration),
-                                    self._specific_force(model.gravity))
-        return np.ascontiguousarray(np.concatenate(parts, axis=-1))
+        parts: Sequence[Array] = [_vectors('angular_velocity', self.angular_velocity),
+                                  _vectors('angular_acceleration', self.angular_acceleration),
+                                  self._specific_force(model.gravity)]
+        if any(part.ndim == 2 for part in parts):
+            parts = np.broadcast_arrays(*parts)
+        return np.concatenate(parts, axis=-1)
 
     @classmethod
     def stack(cls, motions: Sequence[BaseMotion], model: Model) -> BaseMotion:

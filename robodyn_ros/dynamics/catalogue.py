@@ -280,13 +280,14 @@ class Catalogue:
         return self._spec(f'drift {link}', ('q', 'qd'), (6,),
                           lambda q, qd: link_drift(self.tree, frame, q, qd))
 
-    def regressor_spec(self, columns: Sequence[int]) -> KernelSpec:
+    def regressor_spec(self, columns: Sequence[int], moving: bool = False) -> KernelSpec:
         """Return the specification of chosen columns of the regressor, shape (n, columns)."""
         chosen = tuple(columns)
+        name, more = (MOVING, ('base',)) if moving else ('', ())
         return self._spec(
-            f'regressor {chosen}', ('q', 'qd', 'qdd'), (self.model.n, len(chosen)),
-            lambda q, qd, qdd: standard_regressor(self.model, self.tree, q, qd, qdd, self.width,
-                                                  chosen))
+            f'{name}regressor {chosen}', ('q', 'qd', 'qdd', *more), (self.model.n, len(chosen)),
+            lambda q, qd, qdd, base=None: standard_regressor(
+                self.model, self.tree, q, qd, qdd, self.width, chosen, self._root(base)))
 
     def regressor_pullback_spec(self, columns: Sequence[int]) -> KernelSpec:
         """Gradient of ``sum(G * Y)`` with respect to q, qd and qdd, G constant; shape (3, n)."""

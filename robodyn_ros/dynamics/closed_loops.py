@@ -250,10 +250,12 @@ class ClosedLoopDynamics(LoopKinematics):
             place += len(cut.points)
         return np.stack(result, axis=-2)
 
-    def regressor(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike) -> Array:
+    def regressor(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, *,
+                  base_motion: BaseMotion | None = None) -> Array:
         """Return Y, (n, 17 b) or (N, n, 17 b): torques are ``Y @ model.standard_parameters``."""
         motion = self.motion(q, qd)
-        tree = self.tree.regressor(motion.q, motion.qd, motion.qdd(self._array('qdd', qdd)))
+        tree = self.tree.regressor(motion.q, motion.qd, motion.qdd(self._array('qdd', qdd)),
+                                   base_motion=base_motion)
         return np.asarray(np.swapaxes(motion.matrix, -1, -2) @ tree)
 
     def energy(self, q: ArrayLike, qd: ArrayLike, *, near: ArrayLike | None = None) -> Energy:

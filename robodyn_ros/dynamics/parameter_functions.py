@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
+from robodyn_ros.dynamics.base_motion import BaseMotion
 from robodyn_ros.dynamics.compiled_model import CompiledModel
 from robodyn_ros.dynamics.normal_equations import NormalEquations, accumulate
 from robodyn_ros.errors import ShapeError
@@ -20,7 +21,8 @@ class ParameterFunctions(CompiledModel):
     """The part of `Dynamics` for functions of the standard parameters."""
 
     def regressor(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike,
-                  columns: Sequence[int] | None = None) -> Array:
+                  columns: Sequence[int] | None = None, *,
+                  base_motion: BaseMotion | None = None) -> Array:
         """Y of ``inverse_dynamics = Y @ model.standard_parameters`` (Kolyubin 5.4-5.9).
 
         Parameters
@@ -29,11 +31,19 @@ class ParameterFunctions(CompiledModel):
             Motion.
         columns : sequence of int, optional
             Indices into ``model.parameter_names``; default: all 17 of each joint.
+        base_motion : BaseMotion, optional
+            Motion of the base; default: at rest.
 
         Returns
         -------
         ndarray, shape (n, p) or (N, n, p)
         """
+        if base_motion is not None:
+            chosen = self._chosen(columns)
+            kernel = self._kernel_of(('moving regressor', chosen),
+                                     lambda: self.catalogue.regressor_spec(chosen, moving=True))
+            return kernel.single(  # type: ignore[no-any-return]
+                q, qd, qdd, base_motion.values(self.model))
         return self.regressor_kernel(columns).single(  # type: ignore[no-any-return]
             q, qd, qdd)
 

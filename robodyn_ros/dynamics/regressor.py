@@ -21,10 +21,14 @@ STANDARD = len(PARAMETER_NAMES)  # 17 for each body's joint
 
 
 def standard_regressor(model: Model, tree: Tree, q: Any, qd: Any, qdd: Any, width: float,
-                       columns: Sequence[int]) -> Any:
-    """Return columns of the regressor of `Model.standard_parameters`, shape (n, len(columns))."""
+                       columns: Sequence[int], base: Motion | None = None) -> Any:
+    """Return columns of the regressor of `Model.standard_parameters`, shape (n, len(columns)).
+
+    If the motion of the root is given, it contains gravity.
+    """
     placements = joint_transforms(tree, q)
-    base = base_motion(tree, q, qd, qd, qdd, tree.gravity)
+    if base is None:
+        base = base_motion(tree, q, qd, qd, qdd, tree.gravity)
     motions = [*forward_pass(tree, placements, qd, qd, qdd, base), base]
     axes = [_carried_axes(tree, placements, body) for body in (*range(len(motions) - 1), -1)]
     result = np.zeros((model.n, len(columns)), dtype=object)

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from robodyn_ros.dynamics import Dynamics, RobotDynamics
-from robodyn_ros.dynamics.catalogue import Catalogue
+from robodyn_ros.dynamics import BaseMotion, Dynamics, RobotDynamics
+from robodyn_ros.dynamics.catalogue import MOVING, Catalogue
 from robodyn_ros.dynamics.loop_closure import LoopClosure
 from robodyn_ros.dynamics.parametric import PARAMETERS, with_symbols
 from robodyn_ros.errors import UnknownNameError
@@ -17,7 +17,8 @@ from robodyn_ros.model import Model
 
 DEFAULT_TERMS = ('gravity', 'coriolis', 'friction', 'mass_matrix', 'inverse_dynamics',
                  'forward_dynamics')
-TERMS = (*DEFAULT_TERMS, 'coriolis_matrix', 'regressor', 'observer')
+BASE_TERMS = (MOVING + 'inverse_dynamics', MOVING + 'forward_dynamics')
+TERMS = (*DEFAULT_TERMS, *BASE_TERMS, 'coriolis_matrix', 'regressor', 'observer')
 LINK_TERMS = ('pose', 'jacobian')
 
 MEANINGS = {
@@ -30,6 +31,9 @@ MEANINGS = {
     'inverse_dynamics': 'Torques of a motion, N m or N: M qdd + C qd + gravity + friction.',
     'forward_dynamics': 'Accelerations that torques cause, rad/s^2 or m/s^2; friction is '
                         'included.',
+    'moving_inverse_dynamics': 'The same as inverse_dynamics for a base that moves, such as that '
+                               'of a vehicle or a ship.',
+    'moving_forward_dynamics': 'The same as forward_dynamics for a base that moves.',
     'regressor': 'Matrix Y with inverse_dynamics = Y * parameters; row-major, a column for each '
                  'standard parameter.',
     'pose': 'Homogeneous transform of the frame of link {link} in the root frame; 4 x 4, '
@@ -156,6 +160,8 @@ class _Tree:
 
     def of_tree(self, term: str, arguments: int) -> Callable[..., Any]:
         """Return the method of a term; in exports, load-dependent friction takes q before qd."""
+        if term in BASE_TERMS:
+            return with_base(getattr(self.tree, term.removeprefix(MOVING)))
         method = getattr(self.tree, term)
         return (lambda q, qd: method(qd, q)) if term == 'friction' and arguments == 2 else method
 
@@ -163,7 +169,7 @@ class _Tree:
         """Return the function of a term to trace, from another catalogue of the same robot."""
         if term == 'observer':
             return observer_step(catalogue.momentum_terms, catalogue.friction)
-        return getattr(catalogue, term)  # type: ignore[no-any-return]
+        return getattr(catalogue, term.removeprefix(MOVING))  # type: ignore[no-any-return]
 
     def link_function(self, kind: str, link: str) -> Function:
         spec = getattr(self.tree.catalogue, f'{kind}_spec')(link)
@@ -178,7 +184,8 @@ class _Loops(_Tree):
 
     ARGUMENTS = {'gravity': (), 'mass_matrix': (), 'coriolis': ('qd',), 'friction': ('qd',),
                  'inverse_dynamics': ('qd', 'qdd'), 'forward_dynamics': ('qd', 'tau'),
-                 'regressor': ('qd', 'qdd')}
+                 'regressor': ('qd', 'qdd'), 'moving_inverse_dynamics': ('qd', 'qdd', 'base'),
+                 'moving_forward_dynamics': ('qd', 'tau', 'base')}
 
     def __init__(self, dynamics: Any, parametric: bool):
         super().__init__(dynamics, parametric)
@@ -199,14 +206,14 @@ class _Loops(_Tree):
         shape = {'mass_matrix': (n, n),
                  'regressor': (n, len(self.model.parameter_names))}.get(term, (n,))
         arguments = (('positions', self.model.n),
-                     *((name, n) for name in self.ARGUMENTS[term]))
+                     *((name, 9 if name == 'base' else n) for name in self.ARGUMENTS[term]))
         return Function(term, MEANINGS[term], arguments, shape,
                         self.traced(term, self.tree.catalogue), self.reference(term))
 
     def traced(self, term: str, catalogue: Catalogue) -> Callable[..., Any]:
         closure, n = self.closure(catalogue), self.dynamics.n
-        if term in ('inverse_dynamics', 'forward_dynamics'):
-            return getattr(closure, term)  # type: ignore[no-any-return]
+        if term.removeprefix(MOVING) in ('inverse_dynamics', 'forward_dynamics'):
+            return getattr(closure, term.removeprefix(MOVING))  # type: ignore[no-any-return]
         if term == 'regressor':
             def regressor(q: Any, qd: Any, qdd: Any) -> Any:
                 motion = closure.motion(q, qd)
@@ -220,7 +227,9 @@ class _Loops(_Tree):
         return lambda q, *qd: closure.terms(q, *(qd or at_rest))[:, columns]
 
     def reference(self, term: str) -> Callable[..., Any]:
-        method, free = getattr(self.dynamics, term), self.free
+        method, free = getattr(self.dynamics, term.removeprefix(MOVING)), self.free
+        if term in BASE_TERMS:
+            method = with_base(method)
         if term == 'friction':
             return lambda positions, qd: method(qd, positions[free], near=positions)
         if term == 'regressor':
@@ -243,6 +252,16 @@ class _Loops(_Tree):
             trace=lambda q: function.trace(q) @ closure.motion(q, np.zeros(n))[:, :n],
             reference=lambda q: self.tree.jacobian(q, link) @ self.dynamics.motion_matrix(
                 q[self.free], near=q))
+
+
+def with_base(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a method that takes the values of a `BaseMotion` as its last array."""
+    def function(*arrays: Any, **options: Any) -> Any:
+        *others, base = arrays
+        return method(*others, base_motion=BaseMotion(
+            base[:3], base[3:6], specific_force=base[6:]), **options)
+
+    return function
 
 
 def observer_step(momentum_terms: Callable[..., Any],

@@ -17,6 +17,9 @@ NAMES = {'positions': 'positions of all joints in a closed pose, rad or m',
          'q': 'joint positions, rad or m', 'qd': 'joint velocities, rad/s or m/s',
          'qdd': 'joint accelerations, rad/s^2 or m/s^2',
          'tau': 'joint torques or forces, N m or N',
+         'base': 'motion of the base in the axes of the root link: angular velocity, rad/s, its '
+                 'derivative, rad/s^2, and the acceleration of the origin minus gravity, as an '
+                 'accelerometer measures it, m/s^2',
          'timing': 'time since the last step, s, and bandwidth of the observer, Hz',
          'observer': 'the result of the last step'}
 

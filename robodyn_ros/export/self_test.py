@@ -13,7 +13,8 @@ from robodyn_ros.export.package import Package
 from robodyn_ros.spatial import Array
 
 STATES = 3
-TORQUES = ('gravity', 'coriolis', 'friction', 'inverse_dynamics', 'observer')  # parts of one sum
+TORQUES = ('gravity', 'coriolis', 'friction', 'inverse_dynamics', 'moving_inverse_dynamics',
+           'observer')  # parts of one sum
 LARGEST = 20_000  # most numbers in the expected results of a function; above, fewer states
 TOLERANCE = {False: 1e-12, True: 2e-4}  # relative to the largest element of a result
 
@@ -137,6 +138,8 @@ class _States:
             self.positions = self.q
         self.tau = dynamics.inverse_dynamics(self.q, self.qd, 0 * self.qdd) + rng.uniform(
             -10, 10, shape)
+        self.base = rng.uniform(-1, 1, (self.count, 9))
+        self.base[:, 6:] -= package.model.gravity
         self.timing = np.tile([1e-3, 20.0], (self.count, 1))
         self.observer = rng.uniform(-1, 1, (self.count, 3 * dynamics.n))
         nominal = package.model.standard_parameters
