@@ -60,6 +60,10 @@ def test_planar_2r_with_motors_velagic_4_1():
         m12], [m12, 'I2 + m2*l2**2 + k2**2*Im2']])
     h = '(-m2*a1*l2*sin(q2))'
     same(found.C, [[f'{h}*qd2', f'{h}*(qd1 + qd2)'], [f'-{h}*qd1', '0']])
+    rate = sum((found.M.diff(q) * qd for q, qd in zip(found.q, found.qd, strict=True)),
+               sympy.zeros(2, 2))
+    n12 = f'-2*{h}*qd1 - {h}*qd2'
+    same((rate - 2 * found.C).applyfunc(sympy.simplify), [['0', n12], [f'-({n12})', '0']])  # 4.66
     same(found.g, ['(m1*l1 + mm2*a1 + m2*a1)*g*cos(q1) + m2*l2*g*cos(q1 + q2)',
                    'm2*l2*g*cos(q1 + q2)'])
 

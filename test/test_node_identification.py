@@ -273,11 +273,13 @@ def test_a_goal_before_the_first_joint_state_waits_for_it(planar):
 def test_the_command_shows_phases_residuals_and_the_result(planar):
     done = subprocess.run(
         [*CALIBRATE, '--name', 'command', '--friction', 'coulomb', '--excitation', EXCITATION,
-         '--validation-fraction', '0.3', '--serial', 'No. <42>', '--operator', 'A. Smith'],
+         '--validation-fraction', '0.3', '--order', '3', '--reduce', '--serial', 'No. <42>',
+         '--operator', 'A. Smith'],
         capture_output=True, text=True, timeout=300, env={**os.environ, 'COLUMNS': '80'})
     assert done.returncode == 0, done.stdout + done.stderr
     for words in ('approach', 'excite', 'farthest off its reference: joint',
-                  'unexplained torque: joint1', 'condition number', 'good', 'report.html'):
+                  'unexplained torque: joint1', 'condition number', 'good', 'report.html',
+                  'significant parameters alone', 'significant.yaml'):
         assert words in done.stdout, words
     assert max(map(len, done.stdout.splitlines()[:-1])) <= 80  # the last one names the files
     report = (planar.root / 'command/report.html').read_text()

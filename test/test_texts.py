@@ -5,6 +5,7 @@ import scipy.stats
 from robots import planar_2r
 
 import robodyn_ros as rd
+from robodyn_ros.dynamics.catalogue import Catalogue
 from robodyn_ros.identification.decimation import OUTPUT_RATE, Decimation
 from robodyn_ros.identification.statistics import F_LIMIT, significant
 
@@ -44,6 +45,29 @@ def test_reactions_of_the_planar_2r_velagic_4_2(rng):
         # the rotors' own equations add the rest (4.97, 4.98)
         np.testing.assert_allclose(dynamics.inverse_dynamics(q, qd, qdd), [
             mu1 + k1**2 * im1 * qdd[0], mu2 + k2 * im2 * (qdd[0] + k2 * qdd[1])], atol=1e-11)
+
+
+def test_links_with_motors_have_the_parameters_of_velagic_4_99(rng):
+    """A rotor on link 1 as a body of its own, or as a part of an augmented link."""
+    a1, l1, l2, m1, m2, i1, i2, mm2, im2, k2 = 0.7, 0.3, 0.25, 2.0, 1.5, 0.05, 0.03, 0.4, 2e-3, 30
+    rotor = {'gear_ratio': k2, 'rotor_inertia': im2, 'spin_axis': [0, 0, 1]}
+    apart = rd.load_model(planar_2r(m1, m2, a1, l1, l2, i1, i2), motors={'joints': {'j2': {
+        **rotor, 'rotor_mass': mm2, 'rotor_position': [a1, 0, 0], 'rotor_in_link': False}}})
+    mass = m1 + mm2
+    centre = a1 + m1 * (l1 - a1) / mass  # m lC = ml (l - a), lC from the end of the link
+    inertia = i1 + m1 * (l1 - a1)**2 + im2 - mass * (centre - a1)**2
+    augmented = rd.load_model(planar_2r(mass, m2, a1, centre, l2, inertia, i2),
+                              motors={'joints': {'j2': rotor}})
+    state = rng.normal(size=(3, 2))
+    np.testing.assert_allclose(Catalogue(apart).inverse_dynamics(*state),
+                               Catalogue(augmented).inverse_dynamics(*state), rtol=1e-12)
+
+
+def test_the_regressor_is_triangular_kolyubin_remark_5_1(rng):
+    """The torque of a joint depends on the parameters of its own link and of those behind it."""
+    regressor = rd.Dynamics(rd.load_model(planar_2r())).regressor(*rng.normal(size=(3, 2)))
+    assert not regressor[1, :17].any()
+    assert regressor[0, 17:].any() and regressor[1, 17:].any()
 
 
 def test_the_threshold_of_the_f_test_kolyubin_5_6_1():
