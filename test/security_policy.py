@@ -12,8 +12,9 @@ from rclpy.action import (
 FILE = Path(__file__).parents[1] / 'config/security/policy.xml'
 # what a node does only with certain parameters, or in a launch file that remaps its topics
 AT_TIMES = {'subscribe': {'/clock', '/parameter_events', '/motor_states', '/feedforward/torque',
-                          '/odom'},
-            'publish': {'/feedforward/reference', '/dynamics/constraint_forces/*'}}
+                          '/observer/contact', '/odom'},
+            'publish': {'/feedforward/reference', '/dynamics/constraint_forces/*',
+                        '/dynamics/energy'}}
 
 
 def load():

@@ -42,7 +42,7 @@ def context():
 def interfaces(name, root, context):
     """Return {(topic, direction): (reliability, durability, depth)} of a configured node."""
     values = {'autostart': False, 'robot_description': planar_2r()}
-    values |= {'feedforward': {'watchdog': False}, 'identification': {
+    values |= {'feedforward': {'watchdog': False, 'on_contact': 'stop'}, 'identification': {
         'root': str(root), 'use_motor_states': True}}.get(name, {})
     node = NODES[name](context=context, parameter_overrides=[
         Parameter(key, value=value) for key, value in values.items()])

@@ -42,6 +42,11 @@ class AgreedEnd:
     ramp: float
     rate_limit: Array
 
+    @classmethod
+    def of_open_loop(cls, last: Array, ramp: float) -> AgreedEnd:
+        """Return the end of commands without measured states: a fade to zero."""
+        return cls(last, np.zeros_like(last), 0.0, ramp, np.full(len(last), np.inf))
+
     def torque(self, elapsed: float) -> Array:
         """Return the torque at a time (s) after the last command, shape (n,)."""
         first, _, second = self._times()

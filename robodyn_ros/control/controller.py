@@ -12,6 +12,7 @@ import numpy as np
 
 from robodyn_ros.control.agreed_end import AgreedEnd
 from robodyn_ros.control.player import Law, Player, Playing, ReferenceRefused
+from robodyn_ros.control.reaction import Reaction
 from robodyn_ros.control.reference import Reference, saturate
 from robodyn_ros.control.state import Answer, State
 from robodyn_ros.control.state_checks import StampAge, StateGuard
@@ -45,7 +46,7 @@ class Controller:
     def __init__(self, law: Law, warn: Callable[[str, str], None],
                  on_phase: Callable[[str, str], None]):
         self.law = law
-        self.player = Player(warn)
+        self.player, self.reaction = Player(warn), Reaction()
         self.state: State | None = None
         self._warn = warn
         self._supervisor = Supervisor(on_phase)
@@ -90,6 +91,7 @@ class Controller:
         """
         if (law.tuning is None) != (self.law.tuning is None):
             self.end(now, 'the mode changes')
+            self.reaction.finish()
         if law.dynamics is not self.law.dynamics:
             self._pose = None
         self.law = law
@@ -101,9 +103,7 @@ class Controller:
         if self.ending or last is None or not last.torque.any():
             return
         if tuning is None:
-            n = len(last.torque)
-            end = AgreedEnd(last.torque, np.zeros(n), 0.0, self.law.tolerances.ramp,
-                            np.full(n, np.inf))
+            end = AgreedEnd.of_open_loop(last.torque, self.law.tolerances.ramp)
         elif self.phase == WAITING:
             return
         else:
@@ -115,17 +115,11 @@ class Controller:
 
     def holding_torque(self) -> Array:
         """Return the torque that holds the last pose; zero if that is unknown or not safe."""
-        zero = np.zeros(self.law.dynamics.joints.n)
-        if self.state is None or self.law.tuning is None or self.phase in (WAITING, ZERO):
-            return zero
-        flexible = self.law.tuning.flexible
-        try:
-            q = self.state.q if flexible is None else flexible.links_at_rest(self.state.q)
-            torque, _ = saturate(self.law.dynamics.gravity(q, near=self._supervisor.pose),
-                                 self.law.dynamics.joints.effort_limit)
-        except RobodynError:
-            return zero
-        return torque if np.isfinite(torque).all() else zero
+        law, state = self.law, self.state
+        if state is None or law.tuning is None:
+            return np.zeros(law.dynamics.joints.n)
+        return self.reaction.keep * self._supervisor.holding_torque(
+            law.dynamics, law.tuning, state.q)
 
     def taken_over(self, torque: Array) -> None:
         """Continue after the watchdog has commanded, with its last torque, N m or N."""
@@ -136,6 +130,7 @@ class Controller:
     def forget(self) -> None:
         """Reset the controller, as if nothing had been measured or commanded."""
         self.player.take()
+        self.reaction.finish()
         self.state = self._last = self._end = None
         self._supervisor.forget()
 
@@ -167,9 +162,10 @@ class Controller:
         Raises
         ------
         ReferenceRefused
-            The reference has ended, is far from the robot or beyond its limits, or states are
-            missing.
+            The reference has ended, is far from the robot or beyond its limits, states are
+            missing, or a contact was not acknowledged.
         """
+        self.reaction.check()
         law, state = self.law, self.state
         if law.tuning is None:
             playing, tau, saturated = self.player.check(law, reference, stamp, clock, None)
@@ -187,6 +183,7 @@ class Controller:
 
     def play(self, playing: Playing, now: float, clock: int) -> None:
         """Play a reference that was checked; it replaces the current one."""
+        self.reaction.check()
         if self.law.tuning is not None and self.state is not None:
             clock = self.state.stamp + int((now - self.state.arrived) * 1e9)
         self.player.play(playing, clock)
@@ -319,14 +316,15 @@ class Controller:
 
     def _control(self, law: Law, tuning: Tuning, state: State, age: float) -> Answer | None:
         """Return the command for a state in the closed loop; an age of 0 means a new state."""
-        now = state.stamp + int(age * 1e9)
+        now, tuning = state.stamp + int(age * 1e9), self.reaction.tuned(tuning)
         sample = self.player.sample_measured(law, now, state.q, not age)
         playing = self.player.playing
         try:
             command = self._supervisor.command(
                 now * 1e-9, law.dynamics, tuning, (state.q, state.qd), age, sample,
                 playing.token if playing is not None
-                and len(playing.reference.times) > 1 else None)
+                and len(playing.reference.times) > 1 else None,
+                self.reaction.advance(now, tuning))
         except (FloatingPointError, RobodynError) as error:
             kind = 'not_finite' if isinstance(error, FloatingPointError) else 'pose_refused'
             self._warn(kind, f'{error}: this state is not answered')

@@ -16,7 +16,13 @@ from robodyn_ros.control.reference_checks import (
     efforts,
 )
 from robodyn_ros.control.resting_direction import RestingDirection
-from robodyn_ros.control.tuning import Tolerances, Tuning, tolerances_of, tuning_of
+from robodyn_ros.control.tuning import (
+    NO_REACTION,
+    Tolerances,
+    Tuning,
+    tolerances_of,
+    tuning_of,
+)
 from robodyn_ros.dynamics import RobotDynamics
 from robodyn_ros.errors import RobodynError
 from robodyn_ros.spatial import Array
@@ -50,11 +56,14 @@ class Law:
         Settings of the closed loop; None for the open loop.
     tolerances : Tolerances
         When references end, and how far the robot may be from them.
+    on_contact : str
+        Reaction to an accidental contact, one of `REACTIONS`.
     """
 
     dynamics: RobotDynamics
     tuning: Tuning | None
     tolerances: Tolerances
+    on_contact: str = NO_REACTION
 
     @classmethod
     def of(cls, values: Mapping[str, Any], dynamics: RobotDynamics) -> Law:
@@ -66,7 +75,8 @@ class Law:
             A value is invalid; the message names it.
         """
         return cls(dynamics, tuning_of(values, dynamics),
-                   tolerances_of(values, dynamics.joints.n))
+                   tolerances_of(values, dynamics.joints.n),
+                   values.get('on_contact', NO_REACTION))
 
 
 @dataclass(frozen=True, eq=False)

@@ -31,6 +31,7 @@ from robodyn_ros.control.laws import (
 from robodyn_ros.control.reference import saturate
 from robodyn_ros.control.tuning import Tuning
 from robodyn_ros.dynamics import RobotDynamics
+from robodyn_ros.errors import RobodynError
 from robodyn_ros.spatial import Array
 
 WAITING, GRAVITY, FOLLOWING = 'waiting', 'gravity compensation', 'following'
@@ -81,7 +82,8 @@ class Supervisor:
 
     def command(self, now: float, dynamics: RobotDynamics, tuning: Tuning,
                 state: tuple[Array, Array], age: float,
-                reference: tuple[Array, ...] | None, token: object = None) -> Command:
+                reference: tuple[Array, ...] | None, token: object = None,
+                keep: float = 1.0) -> Command:
         """Return the torque for the current time.
 
         Parameters
@@ -101,6 +103,8 @@ class Supervisor:
             there is no reference.
         token : object
             Identifies the reference; a different object than before counts as a transition.
+        keep : float
+            Fraction of the torque that is commanded, less than 1 while the robot is stopped.
 
         Raises
         ------
@@ -109,12 +113,12 @@ class Supervisor:
         """
         phase = self._next(tuning, age, reference)
         pose = self._followed(phase, dynamics, tuning, state, reference)
-        torque = _law(phase, dynamics, tuning, state, reference, pose)
+        torque = keep * _law(phase, dynamics, tuning, state, reference, pose)
         if not np.isfinite(torque).all():
             raise FloatingPointError('the torque is not finite')
         torque, saturated = saturate(torque, dynamics.joints.effort_limit)
         key = (phase, tuning.law if phase == FOLLOWING else '', dynamics,
-               token if phase == FOLLOWING else None)
+               token if phase == FOLLOWING else None, keep < 1.0)
         last = self._torque
         if last is not None and last.shape != torque.shape:  # of another robot
             last = None
@@ -172,10 +176,28 @@ class Supervisor:
         if self.phase in (WAITING, ZERO):
             self.phase = GRAVITY  # so that the first command fades
 
-    @property
-    def pose(self) -> Array | None:
-        """Pose of all joints at the last command, from which closed loops are closed next."""
-        return self._pose
+    def holding_torque(self, dynamics: RobotDynamics, tuning: Tuning, q: Array) -> Array:
+        """Return the torque that holds a pose, N m or N; zero if that is not safe.
+
+        Parameters
+        ----------
+        dynamics : RobotDynamics
+            The robot's dynamics.
+        tuning : Tuning
+            Law, gains and limits.
+        q : ndarray, shape (n,)
+            The pose, rad or m.
+        """
+        zero = np.zeros(dynamics.joints.n)
+        if self.phase in (WAITING, ZERO):
+            return zero
+        try:
+            links = q if tuning.flexible is None else tuning.flexible.links_at_rest(q)
+            torque, _ = saturate(dynamics.gravity(links, near=self._pose),
+                                 dynamics.joints.effort_limit)
+        except RobodynError:
+            return zero
+        return torque if np.isfinite(torque).all() else zero
 
     def forget(self) -> None:
         """Reset the supervisor, as if nothing had been commanded."""

@@ -18,6 +18,7 @@ LAWS = ('gravity_compensation', 'pd', 'pd_gravity', 'feedforward_pd', 'feedforwa
         'computed_torque', ELASTIC)
 OPEN_LOOP = 'feedforward'
 MODES = (OPEN_LOOP, *LAWS)
+NO_REACTION, STOP, YIELD = REACTIONS = ('none', 'stop', 'yield')  # to an accidental contact
 AUTOMATIC = -1.0  # value of a gain that is to be computed from the model
 
 
@@ -48,6 +49,8 @@ class Tuning:
         Largest change of torque, N m/s or N/s; inf: none.
     flexible : FlexibleDynamics, optional
         Dynamics of an elastic arm whose motors are measured, for ``elastic_feedforward_pd``.
+    brake_time : float
+        Time for which a stop after a contact brakes before the torque goes to zero, s.
     """
 
     law: str
@@ -60,6 +63,7 @@ class Tuning:
     ramp: float
     rate_limit: Array
     flexible: FlexibleDynamics | None = None
+    brake_time: float = 0.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,8 +103,10 @@ def check_values(values: Mapping[str, Any]) -> None:
     Raises
     ------
     UnknownNameError, ValueRangeError
-        The mode does not exist, or ``zero_after`` is shorter than ``state_timeout``.
+        The mode or reaction does not exist, or ``zero_after`` is shorter than ``state_timeout``.
     """
+    if values.get('on_contact', NO_REACTION) not in REACTIONS:
+        raise UnknownNameError('on_contact', values['on_contact'], REACTIONS)
     if values['mode'] not in MODES:
         raise UnknownNameError('mode', values['mode'], MODES)
     if values['zero_after'] < values['state_timeout']:
@@ -137,7 +143,8 @@ def tuning_of(values: Mapping[str, Any], dynamics: RobotDynamics) -> Tuning | No
         flexible = FlexibleDynamics(dynamics.model, friction_width=dynamics.friction_width)
     return Tuning(values['mode'], Gains(kp, kd), acceleration, damping,
                   values['friction_compensation'], values['state_timeout'], values['zero_after'],
-                  values['ramp'], np.where(rate > 0, rate, np.inf), flexible)
+                  values['ramp'], np.where(rate > 0, rate, np.inf), flexible,
+                  values.get('brake_time', 0.5))
 
 
 def tolerances_of(values: Mapping[str, Any], n: int) -> Tolerances:

@@ -28,7 +28,7 @@ from robodyn_ros.description.section import Section
 from robodyn_ros.errors import DescriptionError, UnknownNameError
 from robodyn_ros.spatial import Array
 
-_KEYS = ('joints', 'gear_matrix', 'effort', 'contact')  # contact: read by the observer
+_KEYS = ('joints', 'gear_matrix', 'effort', 'contact', 'residual')  # the last two: observer
 _JOINT_KEYS = ('gear_ratio', 'rotor_inertia', 'armature', 'spin_axis', 'carrier', 'rotor_mass',
                'rotor_position', 'rotor_in_link', 'motor_friction', 'link_friction',
                'friction_curve', 'drive_gain', 'stiffness', 'stiffness_damping')

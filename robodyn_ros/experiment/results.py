@@ -30,13 +30,16 @@ from robodyn_ros.identification import (
 from robodyn_ros.model import Model
 from robodyn_ros.model.kinds import JOINT_TORQUE_KINDS
 from robodyn_ros.observation.fitting import thresholds_of
+from robodyn_ros.observation.health import promised_residual
 from robodyn_ros.report.html import save_report
 from robodyn_ros.report.pictures import save_pictures
 from robodyn_ros.report.record import Record
+from robodyn_ros.spatial import Array
 
 PARAMETERS, URDF, MOTORS, REPORT = ('parameters.yaml', 'identified.urdf', 'motors.yaml',
                                     'report.html')
 SIGNIFICANT = 'significant.yaml'  # the estimate of the significant parameters alone
+Motion = tuple[Array, Array, Array, Array]  # t, q, qd, tau
 FIT_FRACTION = 0.7  # first part of a log that is used for the fit if the rest validates it
 PHASES = ('reading and filtering', 'filters', 'friction', 'base parameters',
           'observation matrices', 'estimate', 'statistics', 'physical consistency',
@@ -126,7 +129,7 @@ def identify_and_write(model: Model | RobotDynamics, logs: Sequence[Log],
     fewer = reduce(result) if reduced else None
     files = write_results(result, validation, consistent, folder, command=command,
                           record=record, contact=contact_section(result, held_out),
-                          reduced=fewer)
+                          residual=residual_section(result, held_out), reduced=fewer)
     return Outcome(result, validation, consistent, tuple(files), fewer)
 
 
@@ -150,32 +153,57 @@ def split_logs(logs: Sequence[Log], fraction: float) -> tuple[list[Log], list[Lo
     return [first for first, _ in parts], [second for _, second in parts]
 
 
-def contact_section(result: Result, logs: Sequence[Log]) -> dict[str, Any] | None:
-    """Return thresholds of contacts from logs that the fit has not seen; None if there are none.
+def free_motions(result: Result, logs: Sequence[Log]) -> list[Motion]:
+    """Return t, q, qd and tau of logs whose residual is that of the model; empty if they are not.
 
-    Logs without measured velocities, with a payload or with known extra torques give none, and
-    neither do robots with closed loops and kinds that do not explain the torques of all joints.
+    These are logs with measured velocities, without a payload and known extra torques, of a robot
+    without closed loops, and of a kind of identification that explains the torques of all joints.
     """
     robot, settings = result.linear.whole, result.settings
     special = any(log.extra is not None or log.loaded or log.qd is None for log in logs)
     if robot.cuts or special or result.linear.kind not in JOINT_TORQUE_KINDS or \
             settings.joints is not None or settings.torques_of is not None:
-        return None
+        return []
     names = robot.joints.joint_names
     ready = [log.for_model(robot.model, joints=names) for log in logs]
     factors = effort_factors(robot.model, names)
+    return [(np.asarray(log.t), np.asarray(log.q), np.asarray(log.qd),
+             np.asarray(log.tau) @ factors) for log in ready]
+
+
+def contact_section(result: Result, logs: Sequence[Log]) -> dict[str, Any] | None:
+    """Return thresholds of contacts from logs that the fit has not seen; None if there are none.
+
+    See `free_motions` for the logs that give some.
+    """
+    motions = free_motions(result, logs)
     try:
-        return thresholds_of(robot.with_model(measured_model(result.model)), [
-            (np.asarray(log.t), np.asarray(log.q), np.asarray(log.qd),
-             np.asarray(log.tau) @ factors) for log in ready]).to_dict()
+        return thresholds_of(_measured(result), motions).to_dict() if motions else None
     except ValueRangeError:  # too short for the filters
         return None
+
+
+def residual_section(result: Result, logs: Sequence[Log]) -> dict[str, float] | None:
+    """Return the residual that the model promises for each joint; None if the logs give none.
+
+    See `free_motions` for the logs that give some.
+    """
+    motions = free_motions(result, logs)
+    found = promised_residual(_measured(result), motions) if motions else None
+    return None if found is None else dict(zip(
+        result.linear.whole.joints.joint_names, found.tolist(), strict=True))
+
+
+def _measured(result: Result) -> RobotDynamics:
+    """Return the dynamics of the measured torques."""
+    return result.linear.whole.with_model(measured_model(result.model))
 
 
 def write_results(result: Result, validation: Validation, consistent: Validation,
                   folder: str | Path, *, command: str = '',
                   record: Record | None = None,
                   contact: dict[str, Any] | None = None,
+                  residual: dict[str, float] | None = None,
                   reduced: Result | None = None) -> list[Path]:
     """Write everything to a folder, either all files or none.
 
@@ -189,6 +217,8 @@ def write_results(result: Result, validation: Validation, consistent: Validation
         Thresholds of contacts for the motor file, see `contact_section`.
     reduced : Result, optional
         The estimate of the significant parameters alone.
+    residual : dict, optional
+        Promised residuals for the motor file, see `residual_section`.
 
     Returns
     -------
@@ -211,7 +241,7 @@ def write_results(result: Result, validation: Validation, consistent: Validation
             save_parameters(reduced, fresh / SIGNIFICANT)
         if result.model.description.urdf and not locked_joints(result.model):
             write_urdf(result.model, fresh / URDF)
-        save_motors(result.model, fresh / MOTORS, contact)
+        save_motors(result.model, fresh / MOTORS, contact, residual)
         save_pictures(result, validation, fresh)
         save_report(result, validation, consistent, fresh / REPORT, command=command,
                     record=record)

@@ -236,7 +236,8 @@ def _drop_inertial(link: etree._Element, counted_in: str | None) -> None:
             '--', '- -')))
 
 
-def save_motors(model: Model, path: str | Path, contact: dict[str, Any] | None = None) -> None:
+def save_motors(model: Model, path: str | Path, contact: dict[str, Any] | None = None,
+                residual: dict[str, float] | None = None) -> None:
     """Write `motors_of` as YAML, which ``load_model`` reads as ``motors``.
 
     Parameters
@@ -247,8 +248,11 @@ def save_motors(model: Model, path: str | Path, contact: dict[str, Any] | None =
         The file.
     contact : dict, optional
         Thresholds of contacts, see `ContactThresholds.to_dict`.
+    residual : dict, optional
+        Rms of the residual of each joint in the validation, N m or N.
     """
-    content = motors_of(model) | ({'contact': contact} if contact else {})
+    content = motors_of(model) | ({'contact': contact} if contact else {}) | (
+        {'residual': residual} if residual else {})
     Path(path).write_text(yaml.safe_dump(content, sort_keys=False), encoding='utf-8')
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,10 +22,12 @@ from robodyn_ros.control.tuning import OPEN_LOOP, check_values
 from robodyn_ros.errors import RobodynError
 from robodyn_ros.nodes import references
 from robodyn_ros.nodes.base import DynamicsNode
-from robodyn_ros.nodes.dynamics import SENSOR_DATA, view
+from robodyn_ros.nodes.contact_listener import ContactListener
+from robodyn_ros.nodes.dynamics import SENSOR_DATA
 from robodyn_ros.nodes.fast_path import DEPTH, Pacer
 from robodyn_ros.nodes.joint_states import StateError, StateReader
 from robodyn_ros.nodes.model_keeper import Running
+from robodyn_ros.nodes.outputs import Outputs
 from robodyn_ros.nodes.parameters import declare
 from robodyn_ros.nodes.real_time import declare_real_time
 from robodyn_ros.nodes.references import ReferenceReader
@@ -37,18 +38,6 @@ from robodyn_ros.nodes.watchdog import TASK, Place, watch
 from robodyn_ros.nodes.watchdog_keeper import WatchdogKeeper
 
 RELIABLE = QoSProfile(depth=10)
-
-
-@dataclass(frozen=True, eq=False)
-class Outputs:
-    """The messages for the joints of one model, created once and filled for every command."""
-
-    running: Running
-    order: list[int]
-    torque: JointState
-    torque_view: Any
-    commands: Float64MultiArray
-    commands_view: Any
 
 
 class Feedforward(DynamicsNode):
@@ -72,6 +61,7 @@ class Feedforward(DynamicsNode):
         self._lock = threading.RLock()  # guards the controller and its outputs
         self._pacer: Pacer | None = None
         self._watchdog: WatchdogKeeper | None = None
+        self._contacts = ContactListener(self, self._lock)
         self._references = self._newest = 0  # number of references, and index of the current one
         super().__init__('feedforward', **options)
         self._reading = ReferenceReader(self.helper)
@@ -88,6 +78,7 @@ class Feedforward(DynamicsNode):
                 'if this one gives no sign of life for state_timeout', read_only=True)
         declare_real_time(self)
         declare_tuning(self)
+        ContactListener.declare(self)
 
     def check_parameters(self, changes: dict[str, Any]) -> str | None:
         """Check changed parameters."""
@@ -126,6 +117,8 @@ class Feedforward(DynamicsNode):
                   '~/reference', self._on_reference, RELIABLE, raw=True)
         self.listen((JointState, 'joint_states', self._on_state, SENSOR_DATA), newest=True)
         self._pacer = self.pace(self._tick, self.get_parameter('rate').value)
+        self._made.append(self._contacts.stop)
+        self._contacts.set_up()
 
     def on_model(self, running: Running) -> None:
         """Adopt a new model; a reference for other joints is dropped."""
@@ -138,10 +131,7 @@ class Feedforward(DynamicsNode):
             self.report('error', f'{error}; the mode is {OPEN_LOOP}, and all joints are commanded '
                         'until the parameters fit the robot')
             law, order = Law.of(values | USUAL, running.dynamics), command_order(names, [])
-        torque = JointState(name=names, effort=[0.0] * len(names))
-        commands = Float64MultiArray(data=[0.0] * len(order))
-        outputs = Outputs(running, order, torque, view(torque.effort), commands,
-                          view(commands.data))
+        outputs = Outputs.of(running, order)
         with self._lock:
             known, former = self._controller, self._outputs
             if known is not None and former is not None and tuple(
@@ -153,7 +143,11 @@ class Feedforward(DynamicsNode):
                     self._before = known, former
                 self._controller = Controller(law, self.warn, self._on_phase)
                 self._reader = StateReader(running.joints)
+                if known is not None:  # a contact of the former robot was not acknowledged
+                    self._controller.reaction = known.reaction
+                    known.reaction.finish()
             self._outputs = outputs
+        self._contacts.follow(self._controller)
         self._tell_terms()
 
     def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
@@ -185,12 +179,18 @@ class Feedforward(DynamicsNode):
             return super().level()
         if self._unfit:
             return DiagnosticStatus.ERROR, f'the parameters do not fit the robot: {self._unfit}'
+        if self._contacts.problem():
+            return DiagnosticStatus.WARN, self._contacts.problem()
         if controller.law.tuning is None:
             return DiagnosticStatus.OK, 'playing' if controller.player.playing else \
                 'waiting for a reference'
         level = DiagnosticStatus.WARN if controller.phase in (HOLDING, ZERO) else \
             DiagnosticStatus.OK
         return level, f'{controller.law.tuning.law}: {controller.phase}'
+
+    def more_diagnostics(self) -> dict[str, Any]:
+        """Return the reaction to contacts."""
+        return self._contacts.values()
 
     def publish_diagnostics(self) -> None:
         """Publish the state, and warn about missing states, subscribers and the watchdog."""
@@ -205,6 +205,7 @@ class Feedforward(DynamicsNode):
                                             or self._commands.get_subscription_count()):
             self.warn('no_subscriber', 'nothing subscribes to the commands: '
                       f'{self._torque.topic_name}, {self._commands.topic_name}')
+        self._contacts.look()
         if self._watchdog is not None:
             self._watchdog.look()
         for publisher in (self._torque, self._commands):

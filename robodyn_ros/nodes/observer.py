@@ -23,6 +23,7 @@ from robodyn_ros.dynamics.efforts import (
 from robodyn_ros.errors import RobodynError
 from robodyn_ros.nodes.base import DynamicsNode
 from robodyn_ros.nodes.fast_path import DEPTH
+from robodyn_ros.nodes.health_keeper import HealthKeeper
 from robodyn_ros.nodes.joint_states import StateError, StateReader
 from robodyn_ros.nodes.model_building import read_motors
 from robodyn_ros.nodes.model_keeper import Running
@@ -79,6 +80,7 @@ class Observer(DynamicsNode):
     def __init__(self, **options: Any):
         self._now: Observation | None = None
         self._command: Any = None
+        self._health = HealthKeeper(self)
         super().__init__('observer', **options)
 
     def declare_parameters_of_node(self) -> None:
@@ -93,6 +95,7 @@ class Observer(DynamicsNode):
                 'or one for each joint; 0: those of motors_file, or a tenth of the effort limits')
         declare(self, 'torque_topic', '', 'topic of commanded torques (sensor_msgs/JointState), '
                 'used in place of measured efforts; empty: measured efforts', read_only=True)
+        HealthKeeper.declare(self)
         declare_real_time(self)
 
     def check_parameters(self, changes: dict[str, Any]) -> str | None:
@@ -125,6 +128,7 @@ class Observer(DynamicsNode):
         topics: list[tuple[Any, ...]] = [(JointState, 'joint_states', self._on_state, SENSOR_DATA)]
         commands = self.get_parameter('torque_topic').value
         self._commanded = bool(commands)  # the parameter is read-only
+        self._made.append(self._health.save)
         if commands:
             topics.insert(0, (JointState, commands, self._on_command, SENSOR_DATA))
         self.listen(*topics)
@@ -151,6 +155,7 @@ class Observer(DynamicsNode):
             MomentumObserver(dynamics, wanted or thresholds.bandwidth,
                              self.get_parameter('order').value),
             detector, RestCheck(running.joints.n), self._link_of(running), source)
+        self._health.on_model(running)
         if source != 'motors_file':
             self.report('info', f'thresholds of contact: {source}')
 
@@ -190,19 +195,25 @@ class Observer(DynamicsNode):
         now = self._now
         if now is None:
             return super().level()
-        text = now.rest.contradiction()
+        text = now.rest.contradiction() or (now.residual is not None and self._health.text())
         if text:
             return DiagnosticStatus.WARN, text
         if now.residual is None:
             return DiagnosticStatus.WARN, 'waiting for joint_states with efforts'
         return DiagnosticStatus.OK, f'contact: {now.detector.state}'
 
+    def publish_diagnostics(self) -> None:
+        """Judge the health of the model as well."""
+        self._health.look()
+        super().publish_diagnostics()
+
     def more_diagnostics(self) -> dict[str, Any]:
         """Return where the thresholds come from, and how well gravity fits at rest."""
         now = self._now
         if now is None:
             return {}
-        return {'thresholds': now.source, 'gravity_in_efforts': now.rest.to_text()}
+        return {'thresholds': now.source, 'gravity_in_efforts': now.rest.to_text(),
+                **self._health.values()}
 
     def _on_zero(self, request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
         now = self._now
@@ -298,6 +309,7 @@ class Observer(DynamicsNode):
             return
         now.residual = residual
         contact = now.detector.update(t, qd, residual, rate)
+        self._health.update(t, q, qd, residual, contact.state)
         external = residual - now.detector.offset
         names = list(now.running.joints.joint_names)
         for publisher, values in ((self._torque, external), (self._residual, residual)):

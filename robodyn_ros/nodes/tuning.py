@@ -7,7 +7,7 @@ from typing import Any
 
 from rclpy.node import Node
 
-from robodyn_ros.control.tuning import AUTOMATIC, MODES, OPEN_LOOP
+from robodyn_ros.control.tuning import AUTOMATIC, MODES, NO_REACTION, OPEN_LOOP, REACTIONS
 from robodyn_ros.errors import UnknownNameError
 from robodyn_ros.nodes.parameters import declare
 
@@ -36,6 +36,8 @@ NUMBERS = (
     ('zero_after', 0.5, 'time without a new joint state after which the torque goes to zero, s; '
      'at least state_timeout', (0.001, 3600.0)),
     ('ramp', 0.2, 'duration of every transition between torques, s', (0.0, 10.0)),
+    ('brake_time', 0.5, 'how long a stop after a contact brakes before the torque goes to zero, s',
+     (0.0, 10.0)),
     ('hold', 1.0, 'how long the end of a reference at rest is held, s', (0.0, 3600.0)),
     ('setpoint_timeout', 0.1, 'how long a reference of a single point is valid, s', (0.001, 10.0)),
     ('start_tolerance', 0.5, 'largest distance between the measured position and the start of a '
@@ -43,7 +45,7 @@ NUMBERS = (
     ('goal_time', 1.0, 'how much later than planned the end of a reference may be reached, s, '
      'where goal_tolerance is set', (0.0, 3600.0)),
 )
-NAMES = ('mode', *(name for name, *_ in LISTS), *(name for name, *_ in NUMBERS))
+NAMES = ('mode', 'on_contact', *(name for name, *_ in LISTS), *(name for name, *_ in NUMBERS))
 # values that fit every robot, used if the configured values do not
 USUAL: dict[str, Any] = {'mode': OPEN_LOOP} | {name: [default] for name, default, _ in LISTS}
 
@@ -52,6 +54,10 @@ def declare_tuning(node: Node) -> None:
     """Declare the parameters; all of them can be changed at run time."""
     declare(node, 'mode', OPEN_LOOP,
             f'control law, one of {", ".join(MODES)}; the first needs no joint_states')
+    declare(node, 'on_contact', NO_REACTION, f'reaction to an accidental contact, one of '
+            f'{", ".join(REACTIONS)}: stop brakes, then commands zero torque after brake_time; '
+            'yield compensates gravity; until ~/acknowledge_contact is called. In the mode '
+            'feedforward, both command zero torque')
     for name, default, description in LISTS:
         declare(node, name, [default], description)
     for name, default, description, range_ in NUMBERS:
