@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
@@ -210,6 +211,25 @@ def test_a_scheduler_that_dies_ends_the_command_and_keeps_what_is_finished(
     assert len(known_keys(tmp_path)) >= 2
     with pytest.raises(FleetError, match='no scheduler answers'):
         identify_fleet(catalogue, tmp_path, scheduler=address)
+
+
+def test_tasks_that_a_cluster_cancels_are_submitted_again(fleet, tmp_path):
+    """Somebody restarts the workers of a scheduler: what they knew is lost."""
+    from distributed import Client, LocalCluster
+
+    whole = read_catalogue(fleet[0] / 'catalogue.yaml')
+    catalogue = replace(whole, robots=whole.robots[-1:])
+    with LocalCluster(n_workers=1, threads_per_worker=1, host='127.0.0.1',
+                      dashboard_address='127.0.0.1:0') as cluster, \
+            Client(cluster) as other:
+        def restart(count, name):
+            if count == 2:
+                other.restart()
+
+        summary = identify_fleet(catalogue, tmp_path, scheduler=cluster.scheduler_address,
+                                 progress=restart)
+    assert (summary.logs, summary.fresh, summary.bad) == (6, 6, 0)
+    assert len(known_keys(tmp_path)) == 6
 
 
 def test_a_full_disk_leaves_no_half_file(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -15,6 +16,8 @@ from robodyn_ros.fleet.store import KEPT, known_keys, write_factors, write_rows
 from robodyn_ros.fleet.work import Done, Task, lost, work
 from robodyn_ros.packages import package
 
+ATTEMPTS = 3  # to run a task that Dask cancels because it lost data or the connection
+RECONNECTS_WITHIN = 10.0  # s
 AHEAD = 3  # tasks submitted for each worker, so that none has to wait for its next one
 
 
@@ -105,23 +108,35 @@ def _finished(client: Any, tasks: Iterator[Task],
     """Run tasks, with a few submitted in advance, and yield them as they finish."""
     distributed = package('distributed')
     known_there, = client.scatter([known], broadcast=True)
-    owners: dict[Any, Task] = {}
+    owners: dict[Any, tuple[Task, int]] = {}
 
-    def submit(task: Task) -> Any:
+    def submit(task: Task, attempt: int = 1) -> Any:
         future = client.submit(work, task, known_there, pure=False)
-        owners[future] = task
+        owners[future] = task, attempt
         return future
 
     submitted = AHEAD * max(len(client.scheduler_info()['workers']), 1)
     running = distributed.as_completed([submit(task) for task in islice(tasks, submitted)])
     for future in running:
-        task = owners.pop(future)
+        task, attempt = owners.pop(future)
         try:
             done = future.result()
         except distributed.KilledWorker:
             done = lost(task, 'every worker that processed this log died')
         except (distributed.client.FutureCancelledError, OSError) as error:
-            raise FleetError(f'the scheduler is gone ({type(error).__name__}); {KEPT}') from None
+            if attempt == ATTEMPTS or not _connected(client):
+                raise FleetError(f'the scheduler is gone ({error}); {KEPT}') from None
+            known_there, = client.scatter([known], broadcast=True)  # it may be lost as well
+            running.add(submit(task, attempt + 1))
+            continue
         yield task, done
         for following in islice(tasks, 1):
             running.add(submit(following))
+
+
+def _connected(client: Any) -> bool:
+    """Whether a client is connected to its scheduler, or connects again by itself."""
+    end = time.monotonic() + RECONNECTS_WITHIN
+    while client.status == 'connecting' and time.monotonic() < end:
+        time.sleep(0.1)
+    return bool(client.status == 'running')
