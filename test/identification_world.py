@@ -15,7 +15,7 @@ from synthetic import LWR4
 from trajectory_msgs.msg import JointTrajectory
 
 import robodyn_ros as rd
-from robodyn_interfaces.action import IdentifyDynamics
+from robodyn_interfaces.action import IdentifyDynamics, IdentifyPayload
 from robodyn_ros.nodes.processes import NodeProcess
 
 PLANAR = rd.load_model(LWR4.parent / 'planar_2r.urdf.xacro')
@@ -40,12 +40,14 @@ def server(world, root, *parameters, model=1, remap=()):
 class Client:
     """Sends one goal, and keeps its feedback and its result."""
 
+    action = IdentifyDynamics, 'identification/identify'
+
     def __init__(self, world, **goal):
         self.world, self.feedback, self._read = world, [], 0
-        self._client = ActionClient(world.node, IdentifyDynamics, 'identification/identify')
+        self._client = ActionClient(world.node, *self.action)
         assert self._client.wait_for_server(60.0)
         sent = self._client.send_goal_async(
-            IdentifyDynamics.Goal(**goal),
+            self.action[0].Goal(**goal),
             feedback_callback=lambda message: self.feedback.append(message.feedback))
         world.wait(sent.done, 'an answer to the goal')
         self._handle = sent.result()
@@ -75,6 +77,12 @@ class Client:
         self.status = self._ended.result().status
         self._client.destroy()
         return self._ended.result().result
+
+
+class PayloadClient(Client):
+    """As `Client`, for the other action of the node."""
+
+    action = IdentifyPayload, 'identification/identify_payload'
 
 
 class Relay:

@@ -26,11 +26,13 @@ from identification_world import (  # noqa: E402
     PLANAR,
     SUCCEEDED,
     Client,
+    PayloadClient,
     Planar,
 )
-from ros_world import World, seconds  # noqa: E402
+from ros_world import World, payload, seconds  # noqa: E402
 
 from robodyn_interfaces.action import IdentifyDynamics  # noqa: E402
+from robodyn_interfaces.srv import SetPayload  # noqa: E402
 from robodyn_ros.experiment.script import STOPS  # noqa: E402
 from robodyn_ros.model.kinds import FRICTION_NAMES, KINDS  # noqa: E402
 from robodyn_ros.nodes.processes import NodeProcess  # noqa: E402
@@ -431,6 +433,80 @@ def test_the_swap_can_be_cancelled_while_a_node_does_not_answer(planar, dynamics
         result = client.result(20.0)
         os.kill(dynamics.pid, signal.SIGCONT)
     assert client.status == CANCELED and not result.applied, result.reasons
+
+
+# what the arm holds ---------------------------------------------------------------------------
+
+
+def hold(planar, held):
+    """Put the arm where it may move, with a body that its controller knows, lest it sag."""
+    planar.loop.begin([0.3, -0.8], held=True)
+    for node in ('simulator', 'feedforward'):
+        assert planar.world.call(SetPayload, f'{node}/set_payload', held).success
+    planar.loop.pause(False)
+    planar.loop.until(0.2)
+
+
+@pytest.fixture(scope='module')
+def loaded(planar):
+    """The simulated arm holds 1 kg."""
+    held = payload('tip', 1.0, (0.05, 0.0, 0.0))
+    hold(planar, held)
+    yield held.inertia
+    hold(planar, payload('tip'))
+
+
+def test_an_empty_hand_is_told(planar, whole):
+    hold(planar, payload('tip'))
+    client = PayloadClient(planar.world, name='nothing', link='tip', model=whole, still=True,
+                           amplitude=0.2, duration=15.0, apply=True)
+    result = client.result()
+    assert result.success and result.state == 'empty', result.reasons
+    assert 'not applied: Nothing is on tip' in result.reasons[0] and not result.applied
+    assert result.interval_lower[0] < 0 < result.interval_upper[0] < 0.2
+
+
+def test_a_payload_is_weighed_and_set_in_all_nodes(planar, dynamics, whole, loaded):
+    goal = {'link': 'tip', 'model': whole, 'apply': True}
+    result = PayloadClient(planar.world, name='held', duration=5.0, **goal).result()
+    assert result.success and result.state == 'found', result.reasons
+    assert result.inertia.m == pytest.approx(loaded.m, rel=0.05)
+    assert {'log/log.db3', 'payload.yaml'} <= set(result.files)
+    names = dict(zip(result.parameter, result.determined, strict=True))
+    assert names['mass'] and not names['com y']  # nothing in the plane of the arm depends on it
+    assert result.applied and len(result.model_version) == 2, result.reasons
+    versions(planar)
+    for name in ('dynamics', 'feedforward'):
+        assert float(planar.world.diagnostics[name]['payload_mass']) == result.inertia.m
+    for words in ('/feedforward/set_payload', 'set_target_payload', 'setLoad'):
+        assert words in result.requests
+    with planar.paused():  # from the recordings alone
+        again = PayloadClient(planar.world, logs=['held'], without=[whole], **goal).result()
+    assert again.inertia.m == pytest.approx(loaded.m, rel=0.05)
+
+
+def test_a_cancelled_weighing_leaves_the_arm_at_rest_and_its_recording(planar, whole, loaded):
+    client = PayloadClient(planar.world, name='half', link='tip', model=whole, duration=10.0)
+    client.until('excite', 0.6)
+    client.cancel()
+    result = client.result()
+    assert client.status == CANCELED and not result.success
+    assert any('half/log' in reason for reason in result.reasons)
+    planar.at_rest()
+
+
+@pytest.mark.parametrize('goal, why', [
+    ({}, 'no link is named'), ({'link': 'hand'}, "'hand'"), ({'model': 'bare'}, 'identified'),
+    ({'model': 'missing'}, 'does not exist'), ({'amplitude': 9.0, 'speed': 1.0,
+      'duration': 60.0}, 'another pose'),
+    ({'joints': ['wrist']}, 'wrist'), ({'logs': ['../secret']}, 'not a valid name'),
+    ({'still': True, 'duration': 4.0}, 'for these poses')])
+def test_impossible_weighings_are_refused_with_the_reason(planar, goal, why):
+    (planar.root / 'bare').mkdir(exist_ok=True)
+    client = PayloadClient(planar.world, **({'link': 'tip', **goal} if goal else goal))
+    result = client.result()
+    assert client.status == ABORTED and not result.success
+    assert why in ' '.join(result.reasons)
 
 
 # memory ---------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from synthetic import fourier_motion, log_of
 import robodyn_ros as rd
 from robodyn_ros.commands.main import main
 from robodyn_ros.excitation import payload_motion, payload_poses
+from robodyn_ros.experiment.script import plan_script
 from robodyn_ros.identification.payload_interfaces import (
     franka,
     service_calls,
@@ -172,6 +173,8 @@ def test_motions_stay_within_bounds(true):
         assert (np.abs(qd) <= 0.501 * true.velocity_limit).all()
         np.testing.assert_allclose(q[[0, -1]], [HERE, HERE], atol=1e-9)
         np.testing.assert_allclose(qd[[0, -1]], 0, atol=1e-9)
+        script = plan_script(dynamics, HERE, [('log', motion)], 50.0)
+        assert script.windows[0].end - script.windows[0].start == pytest.approx(20.0)
         with pytest.raises(rd.ValueRangeError, match='motion of elbow.*another pose'):
             plan(dynamics, [0.0, 0.0, true.upper[2] - 0.1], ['elbow'], amplitude=0.3, speed=0.5,
                  duration=20.0)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from robodyn_ros.errors import RobodynError
-from robodyn_ros.experiment.goal import Goal
 from robodyn_ros.experiment.recorder import Recorder
 
 
@@ -20,7 +20,7 @@ class Job:
 
     Parameters
     ----------
-    goal : Goal
+    goal : Goal or PayloadGoal
         The goal.
     cancelled : callable
         Returns whether the client has cancelled the goal.
@@ -37,7 +37,7 @@ class Job:
         The recorders of all recordings so far.
     """
 
-    def __init__(self, goal: Goal, cancelled: Callable[[], bool] = lambda: False):
+    def __init__(self, goal: Any, cancelled: Callable[[], bool] = lambda: False):
         self.goal = goal
         self.phase, self.moving = 'waiting', False
         self.folder: Path | None = None

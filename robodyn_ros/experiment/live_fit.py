@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Protocol
 
 import numpy as np
 
@@ -18,6 +19,18 @@ from robodyn_ros.spatial import Array
 SPACING = 0.02  # s between used samples, over which velocities are differentiated
 LEAST = 1e-10  # relative to the largest eigenvalue; smaller eigenvalues are round-off
 SIGN_WIDTH = 0.02  # width of the smooth sign(s), relative to the velocity limit
+
+
+class Fit(Protocol):
+    """What follows a recording, see `LiveFit`."""
+
+    samples: int
+
+    def add(self, t: Sequence[float], q: Array, qd: Array, tau: Array) -> None:
+        """Add measured samples in temporal order."""
+
+    def state(self) -> tuple[float, Array]:
+        """Return the condition number and the unexplained fraction of each joint's torque."""
 
 
 class LiveFit:

@@ -20,9 +20,9 @@ from robodyn_ros.errors import (
 )
 from robodyn_ros.excitation import Excitation, Progress, optimise_excitation, validation_plan
 from robodyn_ros.experiment.commanded import save_commanded, with_commanded
-from robodyn_ros.experiment.goal import EXCITE, RECORD, USE_LOGS
+from robodyn_ros.experiment.goal import EXCITE, RECORD, USE_LOGS, Goal
 from robodyn_ros.experiment.job import Job
-from robodyn_ros.experiment.live_fit import LiveFit
+from robodyn_ros.experiment.live_fit import Fit, LiveFit
 from robodyn_ros.experiment.player import TICK, play
 from robodyn_ros.experiment.recorder import (
     JOINT_STATE_TYPE,
@@ -139,7 +139,8 @@ class Procedure:
 
     def __init__(self, job: Job, dynamics: RobotDynamics, monitor: StateMonitor, runs: Runs,
                  port: Port, options: Options):
-        self._job, self._goal, self._dynamics = job, job.goal, dynamics
+        self._job, self._dynamics = job, dynamics
+        self._goal: Goal = job.goal
         self._monitor, self._runs, self._port, self._options = monitor, runs, port, options
 
     def run(self) -> Outcome:
@@ -304,7 +305,7 @@ class Procedure:
         self._job.recorders.append(Recorder(folder, topics))
         return self._job.recorders[-1]
 
-    def _watch(self, live: LiveFit, go: Callable[[Callable[[str, float], None]], None]) -> None:
+    def _watch(self, live: Fit, go: Callable[[Callable[[str, float], None]], None]) -> None:
         """Run an experiment, update the live fit, and report its state to the client."""
         job, monitor = self._job, self._monitor
         told, refused = -np.inf, monitor.refused

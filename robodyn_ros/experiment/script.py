@@ -16,7 +16,7 @@ import numpy as np
 from robodyn_ros.control import Reference
 from robodyn_ros.control.reference import PEAK_SPEED
 from robodyn_ros.dynamics import RobotDynamics
-from robodyn_ros.excitation import Excitation
+from robodyn_ros.excitation import Excitation, Trapezoid
 from robodyn_ros.spatial import Array
 
 DWELL = 0.5  # s at rest before and after each excitation, until vibrations have decayed
@@ -122,8 +122,8 @@ class Script:
         return stops[int(np.argmin(loads))]
 
 
-def plan_script(dynamics: RobotDynamics, here: Array, motions: Sequence[tuple[str, Excitation]],
-                rate: float) -> Script:
+def plan_script(dynamics: RobotDynamics, here: Array,
+                motions: Sequence[tuple[str, Excitation | Trapezoid]], rate: float) -> Script:
     """Plan the motion from the present pose through excitations.
 
     An excitation of several periods, which are averaged, is preceded by one more period, which is
@@ -135,8 +135,8 @@ def plan_script(dynamics: RobotDynamics, here: Array, motions: Sequence[tuple[st
         Dynamics of the nominal robot.
     here : ndarray, shape (n,)
         Present pose, rad or m.
-    motions : sequence of (str, Excitation)
-        The excitations, and the names under which they are recorded.
+    motions : sequence of (str, Excitation or Trapezoid)
+        The motions, from rest to rest, and the names under which they are recorded.
     rate : float
         Points per second, Hz.
     """
@@ -157,8 +157,9 @@ def plan_script(dynamics: RobotDynamics, here: Array, motions: Sequence[tuple[st
     for name, motion in motions:
         add(*approach(dynamics, at, motion.at(0.0).q, rate))
         rest(motion.at(0.0).q)
-        first = motion.period if motion.periods > 1 else 0.0
-        played = replace(motion, periods=motion.periods + 1) if first else motion
+        played, first = motion, 0.0
+        if isinstance(motion, Excitation) and motion.periods > 1:
+            played, first = replace(motion, periods=motion.periods + 1), motion.period
         t, (q, qd, qdd, _) = played.samples(rate)
         qd, qdd = qd.copy(), qdd.copy()
         qd[[0, -1]] = qdd[[0, -1]] = 0.0  # removes round-off: it begins and ends at rest

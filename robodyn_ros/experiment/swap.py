@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from robodyn_ros.errors import RobodynError
 
@@ -62,14 +62,14 @@ class ModelUser(Protocol):
     def is_ready(self) -> bool:
         """Return whether the services of the node are available."""
 
-    def set_model(self, model: ModelTexts, timeout: float) -> Future[Answer]:
+    def set_model(self, model: Any, timeout: float) -> Future[Answer]:
         """Ask the node to use a model, and to refuse it after a time in s."""
 
     def roll_back(self) -> Future[Answer]:
         """Ask the node to return to the previous model."""
 
 
-def swap_model(users: Sequence[ModelUser], model: ModelTexts, *, timeout: float,
+def swap_model(users: Sequence[ModelUser], model: Any, *, timeout: float,
                check: Callable[[], None] = lambda: None) -> list[int]:
     """Replace the model of all nodes; if one fails, roll back those that were changed before.
 
@@ -77,8 +77,8 @@ def swap_model(users: Sequence[ModelUser], model: ModelTexts, *, timeout: float,
     ----------
     users : sequence of ModelUser
         The nodes.
-    model : ModelTexts
-        The model.
+    model : object
+        The model: `ModelTexts`, or what else the nodes' ``set_model`` takes.
     timeout : float
         Timeout for the answer of a node, s. Afterwards the node refuses the model. If the swap
         ends earlier, a node that still accepts the model is rolled back as soon as it answers.

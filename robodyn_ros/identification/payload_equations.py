@@ -126,16 +126,9 @@ def equations_of(robot: RobotDynamics, pieces: Sequence[Piece], link: str, *,
                                                    strict=True))
     rests = [rest for segment, y, mask in zip(segments, torques, moves, strict=True)
              for rest in _rests(linear, segment, y[1], mask, sizes, maps[segment.loaded])]
-    columns = linear.friction_columns()
-    fast = np.concatenate([np.abs(s.qd) for s in segments]).max(axis=0)
-    bodies = [linear.model.joint_names.index(linear.model.body_joints[linear.columns[k].body])
-              if linear.model.body_joints[linear.columns[k].body] in linear.model.joint_names
-              else 0 for k in columns]
-    terms = tuple(linear.columns[k].term for k in columns)
+    terms = tuple(linear.columns[k].term for k in linear.friction_columns())
     return Equations(
-        names, errors, terms,
-        np.array([sizes[j] / (max(fast[j], SLOWEST) if term[:2] == 'Fv' else 1.0)
-                  for term, j in zip(terms, bodies, strict=True)]),
+        names, errors, terms, _sizes_of_terms(linear, segments, sizes),
         blocks, np.array([r[0] for r in rests]).reshape(-1, len(names)),
         np.array([r[1] for r in rests]), np.array([r[2] for r in rests]),
         np.sqrt(np.mean([np.mean(s.tau**2, axis=0) for s in segments], axis=0)),
@@ -178,8 +171,8 @@ def _unexplained(robot: RobotDynamics, segment: Segment) -> tuple[Array, Array]:
     sensed = robot.with_model(sensed_model(robot.model), friction_width=SHARP)
     smooth = sensed.with_model(sensed.model.without_friction())
     rest = tau - smooth.inverse_dynamics(q, qd, segment.qdd)
-    faster, width = np.full_like(qd, 10 * SHARP), q
-    offset = 0.5 * (sensed.friction(faster, width) + sensed.friction(-faster, width))
+    slide = np.full_like(qd, 10 * SHARP)
+    offset = 0.5 * (sensed.friction(slide, q) + sensed.friction(-slide, q))
     return rest - sensed.friction(qd, q), rest - offset
 
 
@@ -222,6 +215,20 @@ def _inside(segment: Segment, moves: NDArray[np.bool_], times: Array,
         width //= 2
         far[:, poor] = apart(~moves[:, poor], width)
     return far[np.minimum(places, len(far) - 1)]
+
+
+def _sizes_of_terms(linear: LinearModel, segments: Sequence[Segment], sizes: Array) -> Array:
+    """Return the size of each term of friction, from that of each joint's friction, N m or N."""
+    names = linear.joints.joint_names
+    fast = np.maximum(np.concatenate([np.abs(s.qd) for s in segments]).max(axis=0), SLOWEST)
+    found = []
+    for column in (linear.columns[k] for k in linear.friction_columns()):
+        joint = linear.model.body_joints[column.body]
+        # a joint that follows others is rubbed about as they are
+        size = sizes[names.index(joint)] if joint in names else sizes.max()
+        speed = fast[names.index(joint)] if joint in names else fast.max()
+        found.append(size / speed if column.term[:2] == 'Fv' else size)
+    return np.array(found)
 
 
 def _rests(linear: LinearModel, segment: Segment, unexplained: Array,

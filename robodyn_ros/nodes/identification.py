@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -15,23 +16,25 @@ from rclpy.serialization import deserialize_message
 from sensor_msgs.msg import JointState
 from trajectory_msgs.msg import JointTrajectory
 
-from robodyn_interfaces.action import IdentifyDynamics
+from robodyn_interfaces.action import IdentifyDynamics, IdentifyPayload
 from robodyn_ros.control import Reference
 from robodyn_ros.errors import ExperimentError, RobodynError
 from robodyn_ros.experiment.job import Job, JobQueue
+from robodyn_ros.experiment.payload_procedure import PayloadProcedure
 from robodyn_ros.experiment.procedure import PATIENCE, Options, Procedure, Status
 from robodyn_ros.experiment.recorder import complete
-from robodyn_ros.experiment.results import MOTORS, URDF, Outcome
+from robodyn_ros.experiment.results import MOTORS, URDF
 from robodyn_ros.experiment.runs import Runs
 from robodyn_ros.experiment.state_monitor import StateMonitor
 from robodyn_ros.experiment.swap import ModelTexts, SwapError, swap_model
 from robodyn_ros.identification import Thresholds
 from robodyn_ros.identification.verdict import MEANINGS
+from robodyn_ros.nodes import payload_goals
 from robodyn_ros.nodes.base import DynamicsNode
 from robodyn_ros.nodes.fast_path import DEPTH
 from robodyn_ros.nodes.goals import feedback_of, fill, goal_of
 from robodyn_ros.nodes.joint_states import StateError, StateReader
-from robodyn_ros.nodes.model_clients import ModelClient
+from robodyn_ros.nodes.model_clients import ModelClient, PayloadClient
 from robodyn_ros.nodes.model_keeper import Running
 from robodyn_ros.nodes.parameters import FILES, declare
 from robodyn_ros.nodes.running import run
@@ -47,7 +50,7 @@ MONITOR_PARAMETERS = {'state_timeout': 'timeout', 'frozen_after': 'frozen_after'
 
 
 class Identification(DynamicsNode):
-    """Serves ~/identify, one goal at a time; a new goal pre-empts the running one.
+    """Serves ~/identify and ~/identify_payload; a new goal pre-empts the running one.
 
     The motion is published as JointTrajectory on ~/trajectory, in short overlapping pieces. Remap
     this topic to that of joint_trajectory_controller or to ~/reference of the node
@@ -59,7 +62,7 @@ class Identification(DynamicsNode):
 
     def __init__(self, **options: Any):
         self._jobs = JobQueue()
-        self._handles: dict[Job, Any] = {}
+        self._handles: dict[Job, tuple[Any, Callable[..., Any]]] = {}
         self._monitor: StateMonitor | None = None
         self._reader: StateReader | None = None
         super().__init__('identification', **options)
@@ -126,12 +129,29 @@ class Identification(DynamicsNode):
         if self.get_parameter('use_motor_states').value:
             topics.append((JointState, 'motor_states', self._on_motor_state, DEPTH, True))
         self.listen(*topics)
-        self.keep(ActionServer, lambda server: server.destroy(), self, IdentifyDynamics,
-                  '~/identify', self._execute, goal_callback=self._on_goal,
-                  handle_accepted_callback=self._on_accepted,
+        self._serve(IdentifyDynamics, '~/identify', goal_of, feedback_of, self._identify)
+        self._serve(IdentifyPayload, '~/identify_payload', payload_goals.goal_of,
+                    payload_goals.feedback_of, self._identify_payload)
+        names = [name for name in self.get_parameter('apply_to').value if name]
+        self._users, self._carriers = (
+            [self.keep(client, client.destroy, self, name) for name in names]
+            for client in (ModelClient, PayloadClient))
+
+    def _serve(self, kind: Any, name: str, goal: Callable[[Any], Any],
+               feedback: Callable[..., Any], carry_out: Callable[..., None]) -> None:
+        """Serve an action; its goals are carried out one at a time with those of the others."""
+        def accept(handle: Any) -> None:
+            job = Job(goal(handle.request), lambda: handle.is_cancel_requested)
+            self._handles[job] = handle, feedback
+            if self._jobs.add(job):
+                handle.execute()
+
+        async def execute(handle: Any) -> Any:
+            return await self._execute(handle, kind.Result(), carry_out)
+
+        self.keep(ActionServer, lambda server: server.destroy(), self, kind, name, execute,
+                  goal_callback=self._on_goal, handle_accepted_callback=accept,
                   cancel_callback=lambda handle: CancelResponse.ACCEPT)
-        self._users = [self.keep(ModelClient, ModelClient.destroy, self, name)
-                       for name in self.get_parameter('apply_to').value if name]
 
     def _recover(self) -> None:
         """Complete bags whose writer was killed."""
@@ -209,40 +229,33 @@ class Identification(DynamicsNode):
 
     def tell(self, job: Job, status: Status) -> None:
         """Publish a status as feedback."""
-        running, handle = self.keeper.running, self._handles[job]
+        running, (handle, feedback) = self.keeper.running, self._handles[job]
         if handle.is_active:
-            handle.publish_feedback(feedback_of(
+            handle.publish_feedback(feedback(
                 status, running.joints.joint_names if running else ()))
 
     # the action -----------------------------------------------------------------------------
 
-    def _on_goal(self, goal: IdentifyDynamics.Goal) -> GoalResponse:
+    def _on_goal(self, goal: Any) -> GoalResponse:
         if not self.active:
             self.warn('goals_refused', 'a goal is refused: the node is not active')
             return GoalResponse.REJECT
         return GoalResponse.ACCEPT
 
-    def _on_accepted(self, handle: Any) -> None:
-        job = Job(goal_of(handle.request), lambda: handle.is_cancel_requested)
-        self._handles[job] = handle
-        if self._jobs.add(job):
-            handle.execute()
-
-    async def _execute(self, handle: Any) -> IdentifyDynamics.Result:
+    async def _execute(self, handle: Any, result: Any, carry_out: Callable[..., None]) -> Any:
         job = self._jobs.running
         assert job is not None
-        result = IdentifyDynamics.Result()
         try:
-            await self.in_background(lambda: self._carry_out(job, result))
+            await self.in_background(lambda: self._carry_out(job, result, carry_out))
             self._end(job, handle, result)
         finally:
             del self._handles[job]
             following = self._jobs.next()
             if following is not None:
-                self._handles[following].execute()
+                self._handles[following][0].execute()
         return result
 
-    def _end(self, job: Job, handle: Any, result: IdentifyDynamics.Result) -> None:
+    def _end(self, job: Job, handle: Any, result: Any) -> None:
         self.counts['goals'] += 1
         if result.success:
             handle.succeed()
@@ -251,18 +264,33 @@ class Identification(DynamicsNode):
         else:
             handle.abort()
         self.report('info' if result.success else 'warning', '; '.join(
-            [f'{job.folder.name if job.folder else "goal"}: {result.verdict or "ended"}',
+            [f'{job.folder.name if job.folder else "goal"}: '
+             + (getattr(result, 'verdict', '') or getattr(result, 'summary', '') or 'ended'),
              *result.reasons]))
 
-    def _carry_out(self, job: Job, result: IdentifyDynamics.Result) -> None:
+    def _identify(self, job: Job, result: IdentifyDynamics.Result) -> None:
+        running, monitor = self._robot(job)
+        outcome = Procedure(job, running.dynamics, monitor, self._runs, self,
+                            self._options()).run()
+        fill(result, outcome)
+        if job.goal.apply or job.goal.force:
+            self._apply(job, self._users, lambda: ModelTexts(
+                outcome.text(URDF), outcome.text(MOTORS), outcome.files[0].parent.name), result,
+                outcome.why_not_apply(job.goal.force))
+
+    def _identify_payload(self, job: Job, result: IdentifyPayload.Result) -> None:
+        running, monitor = self._robot(job)
+        outcome = PayloadProcedure(job, running.dynamics, monitor, self._runs, self,
+                                   self._options()).identify([user.name for user in self._users])
+        payload_goals.fill(result, outcome)
+        if job.goal.apply:
+            self._apply(job, self._carriers, lambda: payload_goals.request_of(outcome.payload),
+                        result, '' if result.state == result.STATE_FOUND else result.summary)
+
+    def _carry_out(self, job: Job, result: Any, carry_out: Callable[..., None]) -> None:
         """Execute a job; errors are written into the result."""
         try:
-            running, monitor = self._robot(job)
-            outcome = Procedure(job, running.dynamics, monitor, self._runs, self,
-                                self._options()).run()
-            fill(result, outcome)
-            if job.goal.apply or job.goal.force:
-                self._apply(job, outcome, result)
+            carry_out(job, result)
             result.success = True
         except RobodynError as error:
             result.reasons = [str(error), *result.reasons]
@@ -296,17 +324,15 @@ class Identification(DynamicsNode):
         return Options(rate, delay, lease, motor_states, self._thresholds(),
                        tuple(Path(name).expanduser() for name in files if name))
 
-    def _apply(self, job: Job, outcome: Outcome, result: IdentifyDynamics.Result) -> None:
-        """Replace the model of the running nodes."""
-        reason = outcome.why_not_apply(job.goal.force)
+    def _apply(self, job: Job, users: Sequence[ModelClient], model: Callable[[], Any],
+               result: Any, reason: str) -> None:
+        """Give the running nodes a model or a payload, unless there is a reason against it."""
         if not reason:
             self.tell(job, Status('swap', 0.0))
             job.phase = 'swap'
-            assert job.folder is not None
-            model = ModelTexts(outcome.text(URDF), outcome.text(MOTORS), job.folder.name)
             try:
                 result.model_version = swap_model(
-                    self._users, model, timeout=self.get_parameter('apply_timeout').value,
+                    users, model(), timeout=self.get_parameter('apply_timeout').value,
                     check=job.check)
                 result.applied = True
             except SwapError as error:

@@ -10,7 +10,7 @@ from typing import Any
 from rclpy.node import Node
 from std_srvs.srv import Trigger
 
-from robodyn_interfaces.srv import SetModel
+from robodyn_interfaces.srv import SetModel, SetPayload
 from robodyn_ros.experiment.swap import Answer, ModelTexts
 from robodyn_ros.nodes.stamps import set_nanoseconds
 
@@ -52,6 +52,28 @@ class ModelClient:
         """Ask the node to return to its previous model."""
         return _asked(self._rollback, Trigger.Request(), lambda answer: Answer(
             answer.success, answer.message))
+
+
+class PayloadClient(ModelClient):
+    """As `ModelClient`, but the model changes by its payload, through ``set_payload``."""
+
+    def __init__(self, node: Node, name: str):
+        super().__init__(node, name)
+        self._set_payload = node.create_client(SetPayload, f'{name}/set_payload')
+
+    def destroy(self) -> None:
+        """Destroy the clients."""
+        super().destroy()
+        self._node.destroy_client(self._set_payload)
+
+    def is_ready(self) -> bool:
+        """Return whether the node offers the services."""
+        return bool(super().is_ready() and self._set_payload.service_is_ready())
+
+    def set_model(self, model: Any, timeout: float) -> Future[Answer]:
+        """Ask the node to take a payload, which a request of ``set_payload`` describes."""
+        return _asked(self._set_payload, model, lambda answer: Answer(
+            answer.success, answer.message, answer.model_version))
 
 
 def _asked(client: Any, request: Any, read: Callable[[Any], Answer]) -> Future[Answer]:
