@@ -20,11 +20,11 @@ from robodyn_ros.identification.base_parameters import base_parameters
 from robodyn_ros.identification.choices import DECIMATED_PER_BAND, first_shape
 from robodyn_ros.identification.linear_model import LinearModel
 from robodyn_ros.identification.log import Log
+from robodyn_ros.identification.noise import long_run_factor
 from robodyn_ros.identification.observations import Observations
 from robodyn_ros.identification.pieces import pieces_of
 from robodyn_ros.identification.settings import FilterSettings
 from robodyn_ros.identification.signals import Filtering, design, motion_spectrum, segments_of
-from robodyn_ros.identification.statistics import long_run_factor
 from robodyn_ros.model import Model
 from robodyn_ros.numerics import safe_divide
 from robodyn_ros.spatial import Array, Inertial

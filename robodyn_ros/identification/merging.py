@@ -17,9 +17,10 @@ import scipy.stats
 
 from robodyn_ros.errors import IdentificationError
 from robodyn_ros.identification.estimation import least_squares
+from robodyn_ros.identification.noise import torque_slope
 from robodyn_ros.identification.observations import factors_of, merge, triangular
 from robodyn_ros.identification.result import Result
-from robodyn_ros.identification.statistics import CONFIDENCE, torque_slope
+from robodyn_ros.identification.statistics import CONFIDENCE
 from robodyn_ros.numerics import safe_divide
 from robodyn_ros.spatial import Array
 

@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import scipy.linalg
-import scipy.signal
 import scipy.stats
-from numpy.typing import NDArray
 
-from robodyn_ros.identification.decimation import OUTPUT_RATE
 from robodyn_ros.identification.estimation import Estimate
+from robodyn_ros.identification.noise import Row, rows_of
 from robodyn_ros.identification.observations import Block, Observations
 from robodyn_ros.numerics import safe_divide
 from robodyn_ros.spatial import Array
 
-MAX_ORDER = 4  # order of the autoregressive model of residuals filtered at 3 times the band
-LAGS = (0, 1, 2, 3, 4, 6, 8, 12, 16, 24)  # lags between which the absorbed part is interpolated
-LONGEST_ORDER = 32  # limit of the order for a wider filter, whose model spans the same time
-SPAN = MAX_ORDER / (3 * OUTPUT_RATE)  # time that the model spans, times the band
 SWEEPS = 3  # iterations between the noise and the part of it that the fit absorbed
 CONFIDENCE = 0.95
 APART = 30.0  # condition number above which poorly determined combinations are named
@@ -109,7 +102,7 @@ def uncertainty_of_blocks(blocks: Sequence[Block], rate: float, kept: Sequence[i
     blocks : sequence of Block
         The data of the fit.
     rate : float
-        Samples of the log a second, Hz.
+        Lowest sampling rate of the logs, Hz.
     kept : sequence of int
         The b columns of the base parameters.
     names : tuple of str
@@ -122,17 +115,14 @@ def uncertainty_of_blocks(blocks: Sequence[Block], rate: float, kept: Sequence[i
         Information of further, independent equations that the estimate has used.
     """
     b, plain = len(kept), estimate.plain_covariance
-    rows = list(_rows(blocks, kept, estimate, SPAN / band))
-    watson = np.full(len(estimate.sigma), np.nan)
+    rows = list(rows_of(blocks, kept, estimate, band))
+    durbin_watson = np.full(len(estimate.sigma), np.nan)
+    for row in rows:
+        durbin_watson[row.place] = row.durbin_watson()
     known = np.zeros((b + 1, b + 1))
     if further is not None:
         known[:b, :b] = further
-    information, pull = known.copy(), 0.0
-    for row in rows:
-        watson[row.place] = row.durbin_watson()
-        information[np.ix_(row.felt, row.felt)] += row.x.T @ row.x
-        pull += float(row.x[:, -1] @ row.residual) / row.sigma
-    middle = np.zeros((b + 1, b + 1))
+    middle = np.zeros((b + 1, b + 1))  # W'L G L W, with the column of the delay
     for sweep in range(SWEEPS):  # the absorbed part depends on the noise, which depends on it
         spread = plain @ middle[:b, :b] @ plain
         for row in rows:
@@ -140,162 +130,34 @@ def uncertainty_of_blocks(blocks: Sequence[Block], rate: float, kept: Sequence[i
         middle = known.copy()
         for row in rows:
             middle[np.ix_(row.felt, row.felt)] += row.x.T @ row.correlated / row.sigma**2
-    # the delay is determined by the part of its column that the other parameters cannot explain
-    direction = np.append(-plain @ information[:b, b], 1.0)
-    strength = float(direction @ information @ direction)
-    variance_of_data = safe_divide(max(float(direction @ middle @ direction), 0.0), strength**2)
-    before = 1 / (3 * rate**2)
-    delay = float(safe_divide(pull, strength)) * before / (before + variance_of_data)
-    delay_variance = before * variance_of_data / (before + variance_of_data)
-    shift = direction[:b] * delay
-    covariance = plain @ middle[:b, :b] @ plain \
-        + np.outer(direction[:b], direction[:b]) * delay_variance
+    delay, delay_variance, change = _delay(rows, known, plain, middle, 1 / (3 * rate**2))
+    covariance = plain @ middle[:b, :b] @ plain + np.outer(change, change) * delay_variance
     deviation = np.sqrt(np.maximum(np.diag(covariance), 0.0))
     half = scipy.stats.norm.ppf(0.5 + CONFIDENCE / 2) * deviation
-    centre = estimate.values + shift
+    centre = estimate.values + change * delay
     condition, words = _in_words(estimate.factor, names)
     return Uncertainty(covariance, deviation, np.sqrt(np.diag(plain)),
-                       np.column_stack([centre - half, centre + half]), watson, condition, words,
-                       delay, float(np.sqrt(delay_variance)), shift)
+                       np.column_stack([centre - half, centre + half]), durbin_watson, condition,
+                       words, delay, float(np.sqrt(delay_variance)), change * delay)
 
 
-class _Row:
-    """The observations and the residual of one joint's torque.
+def _delay(rows: Sequence[Row], known: Array, plain: Array, middle: Array, prior: float
+           ) -> tuple[float, float, Array]:
+    """Return the delay, its variance, and the change of the parameters by a delay of 1 s.
 
-    Attributes
-    ----------
-    felt : ndarray of int, shape (f,)
-        Which of the b columns, and of the delay after them, are not zero.
-    x : ndarray, shape (N, f)
-        Weighted observations, and the column of the delay; zero for samples that are not used.
-    residual : ndarray, shape (N,)
-        Residual, N m or N; zero for samples that are not used.
-    correlated : ndarray, shape (N, f)
-        The covariance matrix of the noise times ``x``.
+    The delay is determined by the part of its column that the other parameters cannot explain.
+    ``prior`` is its variance before the data.
     """
-
-    def __init__(self, place: int, sigma: float,
-                 pieces: list[tuple[Array, Array, NDArray[np.bool_]]], order: int):
-        self.place, self.sigma = place, sigma
-        last = pieces[0][0].shape[1] - 1
-        self.felt = np.append(np.flatnonzero(np.any([x[:, :-1].any(axis=0) for x, _, _ in pieces],
-                                                    axis=0)), last)
-        self.x = np.concatenate([x[:, self.felt] for x, _, _ in pieces])
-        self.residual = np.concatenate([e for _, e, _ in pieces])
-        self.correlated = np.zeros_like(self.x)
-        self._used = np.concatenate([use for _, _, use in pieces])
-        edges = np.cumsum([0, *(len(x) for x, _, _ in pieces)])
-        self._pieces = [slice(a, b) for a, b in zip(edges[:-1], edges[1:], strict=True)]
-        self._lags = int(min(order, self._used.sum() // 20))
-
-    def durbin_watson(self) -> float:
-        """Return the Durbin-Watson statistic; 2 without correlation."""
-        both = self._used[1:] & self._used[:-1]
-        squares = float(self.residual @ self.residual)
-        return safe_divide(float((np.diff(self.residual)[both] ** 2).sum()), squares,
-                           at_zero=np.nan)
-
-    def fit_noise(self, plain: Array, spread: Array, first: bool) -> None:
-        """Estimate the autocovariance of the noise, except the first time with absorbed part."""
-        lost = np.zeros(self._lags + 1)
-        if not first:
-            x, y = self.x[:, :-1], self.correlated[:, :-1]
-            own = np.ix_(self.felt[:-1], self.felt[:-1])
-            away = x @ plain[own], self.sigma**2 * (x @ spread[own])
-            some = np.unique([k for k in LAGS if k < self._lags] + [self._lags])
-            for k in some:
-                for piece in self._pieces:
-                    a, b = piece.start, piece.stop
-                    early, late = slice(a, max(b - k, a)), slice(a + k, b)
-                    lost[k] += float(np.vdot(away[0][early], y[late])
-                                     + np.vdot(away[0][late], y[early])
-                                     - np.vdot(away[1][early], x[late]))
-            lost = np.interp(np.arange(self._lags + 1), some, lost[some])
-        sums, pairs = np.zeros(self._lags + 1), np.zeros(self._lags + 1)
-        for piece in self._pieces:
-            e, use = self.residual[piece], self._used[piece]
-            for k in range(min(self._lags + 1, len(e))):
-                sums[k] += float(e[:len(e) - k] @ e[k:])
-                pairs[k] += int((use[:len(e) - k] & use[k:]).sum())
-        gamma = _autocovariance((sums + lost) / pairs[0], int(pairs[0]))
-        kernel = np.concatenate([gamma[:0:-1], gamma])[:, None]
-        for piece in self._pieces:
-            x = self.x[piece]
-            self.correlated[piece] = self._used[piece, None] * (
-                scipy.signal.oaconvolve(x, kernel, mode='same', axes=0)
-                if len(kernel) <= len(x) else _convolve(x, gamma))
-
-
-def _rows(blocks: Sequence[Block], kept: Sequence[int], estimate: Estimate,
-          span: float) -> Iterator[_Row]:
-    step = min(float(block.t[1] - block.t[0]) for block in blocks)
-    order = int(np.clip(np.ceil(span / step), MAX_ORDER, LONGEST_ORDER))
-    slopes = [torque_slope(block) for block in blocks]
-    for row, sigma in enumerate(estimate.sigma):
-        if estimate.count[row] < 10:
-            continue
-        pieces = []
-        for block, slope in zip(blocks, slopes, strict=True):
-            w, use = block.w[:, row][:, list(kept)], block.used[:, row]
-            pieces.append((np.column_stack([w, -slope[:, row]]) * use[:, None] / sigma,
-                           (block.tau[:, row] - w @ estimate.values) * use, use))
-        yield _Row(row, float(sigma), pieces, order)
-
-
-def torque_slope(block: Block) -> Array:
-    """Return the derivative of the measured torques with respect to time, shape (M, rows)."""
-    if len(block.t) < 2:
-        return np.zeros_like(block.measured)
-    return np.asarray(np.gradient(block.measured, block.t, axis=0))
-
-
-def long_run_factor(residual: Array) -> float:
-    """Return the factor by which correlation in time raises the variance of a mean.
-
-    Parameters
-    ----------
-    residual : ndarray, shape (N,)
-        Residuals in temporal order.
-    """
-    lags = int(min(MAX_ORDER, len(residual) // 20))
-    sums = np.array([residual[:len(residual) - k] @ residual[k:] for k in range(lags + 1)])
-    gamma = _autocovariance(sums / max(len(residual), 1), len(residual))
-    return max(1.0, safe_divide(float(gamma[0] + 2 * gamma[1:].sum()), float(gamma[0]),
-                                at_zero=1.0))
-
-
-def _convolve(x: Array, covariance: Array) -> Array:
-    gamma = scipy.linalg.toeplitz(np.pad(covariance, (0, max(0, len(x) - len(covariance))))[
-        :len(x)])
-    return gamma @ x
-
-
-def _autocovariance(measured: Array, count: int) -> Array:
-    """Return the autocovariance of an autoregressive model until it has decayed."""
-    lags = len(measured) - 1
-    if lags < 1 or measured[0] <= 0:
-        return np.abs(measured[:1])
-    best, chosen = np.inf, np.zeros(0)
-    model, variance = np.zeros(0), float(measured[0])
-    for order in range(lags + 1):  # Levinson-Durbin recursion, with Akaike's criterion
-        if order:
-            last = (measured[order] - model @ measured[order - 1:0:-1]) / variance
-            model = np.append(model - last * model[::-1], last)
-            variance *= 1 - last**2
-        if variance <= 0:
-            break
-        criterion = count * np.log(variance) + 2 * order
-        if criterion < best:
-            best, chosen = criterion, model
-    gamma = measured[:len(chosen) + 1]
-    if len(chosen):
-        filter_ = np.append(1.0, -chosen)
-        start = scipy.signal.lfiltic([1.0], filter_, gamma[::-1])
-        missing = np.zeros(max(count - len(gamma), 0))
-        rest, _ = scipy.signal.lfilter([1.0], filter_, missing, zi=start)
-        gamma = np.concatenate([gamma, rest])
-    significant = np.flatnonzero(np.abs(gamma) > 1e-3 * gamma[0])
-    return np.asarray(gamma[:significant[-1] + 1])
+    b = len(plain)
+    information, projection = known.copy(), 0.0
+    for row in rows:
+        information[np.ix_(row.felt, row.felt)] += row.x.T @ row.x
+        projection += float(row.x[:, -1] @ row.residual) / row.sigma
+    direction = np.append(-plain @ information[:b, b], 1.0)
+    strength = float(direction @ information @ direction)
+    variance = safe_divide(max(float(direction @ middle @ direction), 0.0), strength**2)
+    weight = prior / (prior + variance)
+    return float(safe_divide(projection, strength)) * weight, variance * weight, direction[:b]
 
 
 def _in_words(factor: Array, names: tuple[str, ...]) -> tuple[float, tuple[str, ...]]:

@@ -34,7 +34,7 @@ def expectation(model: Model, excitation: Excitation, limits: Limits, noise: Arr
     excitation : Excitation
         The motion.
     limits : Limits
-        The limits of the motion, which determine the fast speed of each joint.
+        The limits of the motion; the friction model refers to its velocity limits.
     noise : ndarray, shape (n,), optional
         Standard deviation of the torques at 20 independent samples per second, N m or N. The
         default is 1 % of each joint's largest torque.
@@ -93,14 +93,7 @@ def excitation_figure(model: Model, excitation: Excitation, limits: Limits | Non
             ('torque', torque, np.column_stack([-constraints.torque, constraints.torque])))
     for row, (name, values, bounds) in enumerate(rows):
         axis = figure.add_subplot(grid[row, 0])
-        low, high = bounds.T
-        known = np.isfinite(high - low)
-        centre = np.where(known, (low + high) / 2, 0.0)
-        half = np.where(known, (high - low) / 2, np.abs(values).max(axis=0) + 1e-12)
-        for k, joint in enumerate(model.joint_names):
-            axis.plot(t, (values[:, k] - centre[k]) / half[k], lw=1, label=joint, **line(k))
-        axis.axhspan(-1, 1, color=PREDICTED, alpha=0.06, lw=0)
-        axis.set_ylim(-1.15, 1.15)
+        _relative_to_limits(axis, t, values, bounds, model.joint_names)
         axis.set_ylabel(f'{name} over its limit', fontsize=9)
     axis.set_xlabel('time, s')
     figure.legend(*axis.get_legend_handles_labels(), loc='outside lower left', fontsize=8,
@@ -120,6 +113,19 @@ def excitation_figure(model: Model, excitation: Excitation, limits: Limits | Non
                     f'({facts.get("scaling", "")}), closest limit: '
                     f'{facts.get("check", {}).get("closest", "-")}', fontsize=11)
     return figure
+
+
+def _relative_to_limits(axis: Any, t: Array, values: Array, bounds: Array,
+                        joints: tuple[str, ...]) -> None:
+    """Draw each joint's values so that its limits are at -1 and 1; without limits, its peak."""
+    low, high = bounds.T
+    known = np.isfinite(high - low)
+    centre = np.where(known, (low + high) / 2, 0.0)
+    half = np.where(known, (high - low) / 2, np.abs(values).max(axis=0) + 1e-12)
+    for k, joint in enumerate(joints):
+        axis.plot(t, (values[:, k] - centre[k]) / half[k], lw=1, label=joint, **line(k))
+    axis.axhspan(-1, 1, color=PREDICTED, alpha=0.06, lw=0)
+    axis.set_ylim(-1.15, 1.15)
 
 
 def _path(figure: Any, place: Any, tool: Array, name: str) -> None:

@@ -1,0 +1,177 @@
+"""Noise of the torques as an autoregressive process, from the residuals of a fit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import scipy.linalg
+import scipy.signal
+from numpy.typing import NDArray
+
+from robodyn_ros.identification.decimation import OUTPUT_RATE
+from robodyn_ros.identification.estimation import Estimate
+from robodyn_ros.identification.observations import Block
+from robodyn_ros.numerics import safe_divide
+from robodyn_ros.spatial import Array
+
+MAX_ORDER = 4  # order of the autoregressive model of residuals filtered at 3 times the band
+LAGS = (0, 1, 2, 3, 4, 6, 8, 12, 16, 24)  # lags between which the absorbed part is interpolated
+LONGEST_ORDER = 32  # limit of the order for a wider filter, whose model spans the same time
+SPAN = MAX_ORDER / (3 * OUTPUT_RATE)  # time that the model spans, times the band
+
+
+class Row:
+    """The observations and the residual of one joint's torque.
+
+    Attributes
+    ----------
+    felt : ndarray of int, shape (f,)
+        Which of the b columns, and of the delay after them, are not zero.
+    x : ndarray, shape (N, f)
+        Weighted observations, and the column of the delay; zero for samples that are not used.
+    residual : ndarray, shape (N,)
+        Residual, N m or N; zero for samples that are not used.
+    correlated : ndarray, shape (N, f)
+        The covariance matrix of the noise times ``x``.
+    """
+
+    def __init__(self, place: int, sigma: float,
+                 pieces: list[tuple[Array, Array, NDArray[np.bool_]]], order: int):
+        self.place, self.sigma = place, sigma
+        last = pieces[0][0].shape[1] - 1
+        self.felt = np.append(np.flatnonzero(np.any([x[:, :-1].any(axis=0) for x, _, _ in pieces],
+                                                    axis=0)), last)
+        self.x = np.concatenate([x[:, self.felt] for x, _, _ in pieces])
+        self.residual = np.concatenate([e for _, e, _ in pieces])
+        self.correlated = np.zeros_like(self.x)
+        self._used = np.concatenate([use for _, _, use in pieces])
+        edges = np.cumsum([0, *(len(x) for x, _, _ in pieces)])
+        self._pieces = [slice(a, b) for a, b in zip(edges[:-1], edges[1:], strict=True)]
+        self._lags = int(min(order, self._used.sum() // 20))
+
+    def durbin_watson(self) -> float:
+        """Return the Durbin-Watson statistic; 2 without correlation."""
+        both = self._used[1:] & self._used[:-1]
+        squares = float(self.residual @ self.residual)
+        return safe_divide(float((np.diff(self.residual)[both] ** 2).sum()), squares,
+                           at_zero=np.nan)
+
+    def fit_noise(self, plain: Array, spread: Array, first: bool) -> None:
+        """Estimate the autocovariance of the noise, and multiply it by the observations.
+
+        Parameters
+        ----------
+        plain : ndarray, shape (b, b)
+            Covariance of the estimate for independent residuals.
+        spread : ndarray, shape (b, b)
+            Covariance of the estimate for the noise of the previous call.
+        first : bool
+            Whether there is no previous call, so that the absorbed part is not known yet.
+        """
+        sums = np.zeros(self._lags + 1) if first else self._absorbed(plain, spread)
+        for piece in self._pieces:
+            e = self.residual[piece]
+            for k in range(min(self._lags + 1, len(e))):
+                sums[k] += float(e[:len(e) - k] @ e[k:])
+        count = int(self._used.sum())
+        gamma = _autocovariance(sums / count, count)
+        kernel = np.concatenate([gamma[:0:-1], gamma])[:, None]
+        for piece in self._pieces:
+            x = self.x[piece]
+            self.correlated[piece] = self._used[piece, None] * (
+                scipy.signal.oaconvolve(x, kernel, mode='same', axes=0)
+                if len(kernel) <= len(x) else _convolve(x, gamma))
+
+    def _absorbed(self, plain: Array, spread: Array) -> Array:
+        """Return what the fit removed from the sums of lagged products of the residual.
+
+        From noise e the fit leaves the residual ``e - H e``, with ``H = x B x'``. If G is the
+        covariance of e, that of the residual is therefore smaller by ``H G + G H - H G H``.
+        """
+        x, correlated = self.x[:, :-1], self.correlated[:, :-1]
+        own = np.ix_(self.felt[:-1], self.felt[:-1])
+        once, twice = x @ plain[own], self.sigma**2 * (x @ spread[own])
+        lags = np.unique([k for k in LAGS if k < self._lags] + [self._lags])
+        lost = np.zeros(len(lags))
+        for i, k in enumerate(lags):
+            for piece in self._pieces:
+                a, b = piece.start, piece.stop
+                early, late = slice(a, max(b - k, a)), slice(a + k, b)
+                lost[i] += float(np.vdot(once[early], correlated[late])
+                                 + np.vdot(once[late], correlated[early])
+                                 - np.vdot(twice[early], x[late]))
+        return np.interp(np.arange(self._lags + 1), lags, lost)
+
+
+def rows_of(blocks: Sequence[Block], kept: Sequence[int], estimate: Estimate,
+            band: float) -> Iterator[Row]:
+    """Return the rows with samples; ``band`` is the highest frequency of the motion, Hz."""
+    step = min(float(block.t[1] - block.t[0]) for block in blocks)
+    order = int(np.clip(np.ceil(SPAN / band / step), MAX_ORDER, LONGEST_ORDER))
+    slopes = [torque_slope(block) for block in blocks]
+    for row, sigma in enumerate(estimate.sigma):
+        if estimate.count[row] < 10:
+            continue
+        pieces = []
+        for block, slope in zip(blocks, slopes, strict=True):
+            w, use = block.w[:, row][:, list(kept)], block.used[:, row]
+            pieces.append((np.column_stack([w, -slope[:, row]]) * use[:, None] / sigma,
+                           (block.tau[:, row] - w @ estimate.values) * use, use))
+        yield Row(row, float(sigma), pieces, order)
+
+
+def torque_slope(block: Block) -> Array:
+    """Return the derivative of the measured torques with respect to time, shape (M, rows)."""
+    if len(block.t) < 2:
+        return np.zeros_like(block.measured)
+    return np.asarray(np.gradient(block.measured, block.t, axis=0))
+
+
+def long_run_factor(residual: Array) -> float:
+    """Return the factor by which correlation in time raises the variance of a mean.
+
+    Parameters
+    ----------
+    residual : ndarray, shape (N,)
+        Residuals in temporal order.
+    """
+    lags = int(min(MAX_ORDER, len(residual) // 20))
+    sums = np.array([residual[:len(residual) - k] @ residual[k:] for k in range(lags + 1)])
+    gamma = _autocovariance(sums / max(len(residual), 1), len(residual))
+    return max(1.0, safe_divide(float(gamma[0] + 2 * gamma[1:].sum()), float(gamma[0]),
+                                at_zero=1.0))
+
+
+def _convolve(x: Array, covariance: Array) -> Array:
+    gamma = scipy.linalg.toeplitz(np.pad(covariance, (0, max(0, len(x) - len(covariance))))[
+        :len(x)])
+    return gamma @ x
+
+
+def _autocovariance(measured: Array, count: int) -> Array:
+    """Return the autocovariance of an autoregressive model until it has decayed."""
+    lags = len(measured) - 1
+    if lags < 1 or measured[0] <= 0:
+        return np.abs(measured[:1])
+    best, chosen = np.inf, np.zeros(0)
+    model, variance = np.zeros(0), float(measured[0])
+    for order in range(lags + 1):  # Levinson-Durbin recursion, with Akaike's criterion
+        if order:
+            last = (measured[order] - model @ measured[order - 1:0:-1]) / variance
+            model = np.append(model - last * model[::-1], last)
+            variance *= 1 - last**2
+        if variance <= 0:
+            break
+        criterion = count * np.log(variance) + 2 * order
+        if criterion < best:
+            best, chosen = criterion, model
+    gamma = measured[:len(chosen) + 1]
+    if len(chosen):
+        filter_ = np.append(1.0, -chosen)
+        start = scipy.signal.lfiltic([1.0], filter_, gamma[::-1])
+        missing = np.zeros(max(count - len(gamma), 0))
+        rest, _ = scipy.signal.lfilter([1.0], filter_, missing, zi=start)
+        gamma = np.concatenate([gamma, rest])
+    significant = np.flatnonzero(np.abs(gamma) > 1e-3 * gamma[0])
+    return np.asarray(gamma[:significant[-1] + 1])
