@@ -33,7 +33,7 @@ def test_bounds_of_the_planar_arm(rng):
 
 
 def test_a_prismatic_joint_without_limits_has_no_bound():
-    """Its mass is searched up to 1 m from the axis."""
+    """The search moves it up to 1 m from zero."""
     text = robot(link('base'), link('turn', 1.0), link('mass', 2.0),
                  joint('j1', 'revolute', 'base', 'turn', axis=(0, 1, 0)),
                  joint('j2', 'prismatic', 'turn', 'mass', axis=(1, 0, 0)))

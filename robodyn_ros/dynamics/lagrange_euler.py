@@ -2,8 +2,8 @@
 
 The second formulation of the texts (Velagić 4.1-4.53, Kolyubin 2.20-2.30, Luh-Walker-Paul
 4.1-4.29). Each formula is written as it is printed, so it is slow and easy to follow. Nothing of
-the recursions, of their compiler or of their regrouped parameters is used, therefore a comparison
-with `Dynamics` is a check of both (`compare_formulations`).
+the recursions, of their compiler or of their regrouped parameters is used, so that a comparison
+with `Dynamics` checks both (`compare_formulations`).
 """
 
 from __future__ import annotations

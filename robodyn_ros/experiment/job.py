@@ -1,4 +1,4 @@
-"""`Job`: the execution of a goal; `JobQueue`: runs one job at a time, the newest one first."""
+"""`Job`: the execution of a goal; `JobQueue`: runs one job at a time; a new one stops the rest."""
 
 from __future__ import annotations
 

@@ -27,19 +27,19 @@ DIVERGED = 'the motion has diverged; valid: ~/reset'
 class RobotWorld(WorldTime):
     """Torques in, measured joint states out; ~/set_payload loads the simulated robot.
 
-    In real time a command counts for ``command_timeout`` of simulated time, and then the torque is
+    In real time a command applies for ``command_timeout`` of simulated time; then the torque is
     zero. In lock-step each vector of torques advances the world by one control cycle, so that the
-    same commands give the same motion. A pause holds the world, and at its end a command that
-    came meanwhile counts; ``~/step`` advances one cycle, in a pause as well. A stamped
-    ``~/torque`` answers the state with the same stamp: in lock-step one that comes too late, after
-    a reset or another answer, is ignored.
+    same commands give the same motion. ~/pause stops the world; a command that arrives meanwhile
+    applies when it goes on. ~/step advances it by one cycle, during a pause as well. A stamped
+    ~/torque answers the state with the same stamp; in lock-step, an answer that arrives after a
+    reset or after another answer is ignored.
 
     ~/push lets a wrench act on the link that its frame names, at the link's origin in the root's
     axes, until another one comes; a zero wrench ends it.
 
-    ~/links publishes where the links truly are, without noise or delay.
+    ~/links publishes the true poses of the links, without noise or delay.
 
-    Subclasses make the robot in ``on_model`` and hand it to ``put_robot``.
+    Subclasses create the robot in ``on_model`` and pass it to ``put_robot``.
     """
 
     _force_topics: tuple[str, ...] = ()  # of the joints; a robot may come before ``set_up``
@@ -65,7 +65,7 @@ class RobotWorld(WorldTime):
                     (WrenchStamped, '~/push', self._on_push, DEPTH))
 
     def put_robot(self, robot: SimulatedRobot) -> None:
-        """Begin with a robot, which stands in its world already; its joints get topics."""
+        """Start with a robot that is already in its world, and create the topics of its joints."""
         super().put_robot(robot)
         topics = tuple(f'model/{robot.true_model.name}/joint/{joint}/cmd_force'
                        for joint in robot.joint_names)
@@ -109,6 +109,21 @@ class RobotWorld(WorldTime):
 
     def _take(self, torque: Any, robot: SimulatedRobot, what: str, cycle: bool = True,
               stamp: int = 0) -> None:
+        """Apply a command, and in lock-step advance the world.
+
+        Parameters
+        ----------
+        torque : ndarray, shape (n,)
+            Torques, N m or N.
+        robot : SimulatedRobot
+            The robot for which they are meant.
+        what : str
+            What they are called in warnings.
+        cycle : bool
+            Whether they complete the command of a cycle; those of a single joint do not.
+        stamp : int
+            Stamp of the state that they answer, ns; 0: unknown.
+        """
         if torque.shape != (robot.n,) or not np.isfinite(torque).all():
             self.warn('command_refused', f'{what} refused: {len(torque)} numbers, '
                       f'{shown(torque[:robot.n].tolist())}; valid: {robot.n} finite numbers')
@@ -116,7 +131,7 @@ class RobotWorld(WorldTime):
         answer = cycle and self.active and self.value('lock_step')
         with self.lock:
             if robot is not self.robot:
-                return  # meant for the robot before
+                return  # replaced meanwhile
             last = self.last_stamp
             late = answer and stamp and stamp != last
             if not late:
@@ -246,7 +261,7 @@ class RobotWorld(WorldTime):
 
 
 def declare_world_parameters(node: Any) -> None:
-    """Declare what every simulated robot has; launch files declare on objects of their own."""
+    """Declare the parameters of every simulated robot, on a node or on a recorder."""
     fixed: dict[str, Any] = {'read_only': True}
     declare(node, 'rate', 1000.0, 'rate of the control cycle: joint states out, torques in, Hz',
             range_=(1.0, 5000.0), **fixed)

@@ -101,8 +101,8 @@ class ContactDetector:
         qd, residual : ndarray, shape (n,)
             Velocities and external torques.
         rate : ndarray, shape (n,), optional
-            Rate of the momentum, `MomentumObserver.rate`; without it the robot is taken as one
-            that does not accelerate.
+            Rate of the momentum, `MomentumObserver.rate`; without it, the robot is assumed not
+            to accelerate.
         """
         torque = residual - self.offset
         slow = self._bands.update(t, torque)
