@@ -142,7 +142,7 @@ def test_mimic_joints_follow(rng):
     engine = simulation._state
     fingers = engine.qpos[-2:]
     assert fingers[0] > start[-1] + 1e-3
-    assert fingers[1] == pytest.approx(fingers[0], abs=1e-3)  # the engine's equality gives
+    assert fingers[1] == pytest.approx(fingers[0], abs=1e-3)  # the engine's constraint is soft
 
 
 def test_lock_step_is_deterministic(rng):
@@ -160,7 +160,7 @@ def test_lock_step_is_deterministic(rng):
 
 
 def arm(name, **options):
-    """(simulation, dynamics of the same robot without the sign's jump)."""
+    """A simulation, and the dynamics of the same robot with a smooth sign of friction."""
     simulation = Simulation(ARMS[name], **options)
     return simulation, rd.Dynamics(rd.load_model(ARMS[name]), friction_width=0.01)
 

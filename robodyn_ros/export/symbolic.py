@@ -88,17 +88,17 @@ class Equations:
                 if rest.is_number:
                     total += coefficient * function
                     continue
-                for sign in (1, -1):
-                    known = next((s for s, d in found.items()
-                                  if (d - sign * rest).expand() == 0), None)
-                    if known is not None:
-                        total += number * sign * known * function
-                        break
-                else:
-                    symbol = sympy().Symbol(f'{name}{len(found) + 1}')
-                    found[symbol] = sympy().factor_terms(rest)
-                    total += number * symbol * function
+                total += number * symbol_of(rest) * function
             return total
+
+        def symbol_of(coefficient: Any) -> Any:
+            for symbol, definition in found.items():
+                for sign in (1, -1):
+                    if (definition - sign * coefficient).expand() == 0:
+                        return sign * symbol
+            symbol = sympy().Symbol(f'{name}{len(found) + 1}')
+            found[symbol] = sympy().factor_terms(coefficient)
+            return symbol
 
         parts = {term: getattr(self, term).applyfunc(lump) for term in ('M', 'c', 'g')}
         return replace(self, **parts, C=self.C.applyfunc(lump), definitions=found)
@@ -167,6 +167,7 @@ class _Derivation:
         self.numbers = {model.description.root: 0}
 
     def run(self) -> Equations:
+        """Return the equations of the tree in the chosen coordinates."""
         s = sympy()
         description = self.description
         links = {link.name: link for link in description.links}
@@ -239,7 +240,7 @@ class _Derivation:
 
     def _add_rotor(self, joint: Joint, frames: Mapping[str, Any],
                    numbers: Mapping[str, int]) -> None:
-        """Add what a spinning rotor adds to the kinetic energy (Velagić 4.23-4.32)."""
+        """Add the energies of a spinning rotor (Velagić 4.23-4.32)."""
         motor = self.description.motors[joint.name]
         carrier = motor.carrier or joint.parent
         (rotation, origin, angular), number = frames[carrier], numbers[joint.child]
@@ -263,9 +264,9 @@ class _Derivation:
                                       numbers[joint.parent])
             point = (origin + rotation * where).applyfunc(simplified)
             linear = point.jacobian(self.q)
-            weight = self.values.symbol(f'mm{number}', motor.rotor_mass)
-            self.mass += weight * linear.T * linear
-            self.potential -= weight * (self.gravity.T * point)[0]
+            rotor_mass = self.values.symbol(f'mm{number}', motor.rotor_mass)
+            self.mass += rotor_mass * linear.T * linear
+            self.potential -= rotor_mass * (self.gravity.T * point)[0]
 
 
 def simplified(entry: Any) -> Any:

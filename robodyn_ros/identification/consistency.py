@@ -9,7 +9,7 @@ second-order form of the log-determinant divergence, ``tr((P0^-1 dP)^2)``.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
@@ -110,86 +110,93 @@ def _choose_prior(coordinates: _Coordinates, parts: list[Array], known: dict[int
         wrong = 0.0
         for out, part in enumerate(parts):
             others = triangular(np.concatenate([q for k, q in enumerate(parts) if k != out]))
-            wrong += _square(part, _solve(coordinates, others, prior, known))
+            wrong += _squared_error(part, _solve(coordinates, others, prior, known))
         errors.append(np.sqrt(wrong))
     return next(prior for prior, error in zip(PRIORS, errors, strict=True)
                 if error <= min(errors) * (1 + LOSS))
 
 
-def _square(triangle: Array, theta: Array) -> float:
+def _squared_error(triangle: Array, theta: Array) -> float:
     return float(((triangle[:, :-1] @ theta - triangle[:, -1]) ** 2).sum())
 
 
 def _solve(coordinates: _Coordinates, triangle: Array, prior: float,
            known: dict[int, float]) -> Array:
-    """Solve the least squares of a triangular factor of ``[W, tau]`` subject to the cones."""
+    """Solve the least squares of a triangular factor of ``[W, tau]`` under all conditions."""
     clarabel = package('clarabel')
 
-    shift, spread, rigid_sets, cones_of = coordinates
+    shift, spread = coordinates.shift, coordinates.spread
     p = len(shift)
     w, target = triangle[:, :p], triangle[:, p]
     a = w @ spread
     residual = target - w @ shift
     ridge = np.zeros(p)
-    for places in rigid_sets:
+    for places in coordinates.bodies:
         ridge[places] = prior
     quadratic = a.T @ a
     quadratic += np.diag(ridge + 1e-12 * np.diag(quadratic).max())
-    rows, right, cones = [], [], []
-    for k, value in known.items():
-        rows.append(spread[[k]])
-        right.append(np.array([value - shift[k]]))
-        cones.append(clarabel.ZeroConeT(1))
-    nonnegative = [k for k in range(p) if cones_of[k]]
-    if nonnegative:
-        block = np.zeros((len(nonnegative), p))
-        block[range(len(nonnegative)), nonnegative] = -1.0
-        rows.append(block)
-        right.append(np.array([shift[k] / spread[k, k] for k in nonnegative]))
-        cones.append(clarabel.NonnegativeConeT(len(nonnegative)))
-    for places in rigid_sets:
-        block = np.zeros((10, p))
-        block[range(10), places] = -1.0
-        rows.append(block)
-        right.append(_svec((1 - MARGIN) * np.eye(4)))
-        cones.append(clarabel.PSDTriangleConeT(4))
+    matrices, right_sides, cones = _conditions(coordinates, known)
+    if not cones:
+        return np.asarray(shift + spread @ np.linalg.solve(quadratic, a.T @ residual))
     settings = clarabel.DefaultSettings()
     settings.verbose = False
     settings.max_iter = 200
     scale = float(np.abs(np.diag(quadratic)).max()) or 1.0
-    if not rows:
-        return np.asarray(shift + spread @ np.linalg.solve(quadratic, a.T @ residual))
     solver = clarabel.DefaultSolver(
         scipy.sparse.csc_matrix(np.triu(quadratic / scale)), -(a.T @ residual) / scale,
-        scipy.sparse.csc_matrix(np.concatenate(rows)), np.concatenate(right), cones, settings)
+        scipy.sparse.csc_matrix(np.concatenate(matrices)), np.concatenate(right_sides), cones,
+        settings)
     solution = solver.solve()
     if str(solution.status) not in ('Solved', 'AlmostSolved', 'InsufficientProgress'):
         raise IdentificationError(f'there is no physically consistent estimate: {solution.status}')
     theta = shift + spread @ np.array(solution.x)
-    for k in nonnegative:  # the solver may return -1e-9 instead of zero
+    for k in coordinates.nonnegative:  # the solver may return -1e-9 instead of zero
         theta[k] = max(theta[k], 0.0)
     return np.asarray(theta)
+
+
+def _conditions(coordinates: _Coordinates, known: dict[int, float]
+                ) -> tuple[list[Array], list[Array], list[Any]]:
+    """Return matrices, right sides and cones of the conditions ``right - matrix @ y in cone``."""
+    clarabel = package('clarabel')
+
+    shift, spread, bodies, nonnegative = coordinates
+    p = len(shift)
+    matrices, right_sides, cones = [], [], []
+    for k, value in known.items():
+        matrices.append(spread[[k]])
+        right_sides.append(np.array([value - shift[k]]))
+        cones.append(clarabel.ZeroConeT(1))
+    if nonnegative:
+        matrices.append(-np.eye(p)[nonnegative])
+        right_sides.append(shift[nonnegative] / spread[nonnegative, nonnegative])
+        cones.append(clarabel.NonnegativeConeT(len(nonnegative)))
+    for places in bodies:
+        matrices.append(-np.eye(p)[places])
+        right_sides.append(_svec((1 - MARGIN) * np.eye(4)))
+        cones.append(clarabel.PSDTriangleConeT(4))
+    return matrices, right_sides, cones
 
 
 class _Coordinates(NamedTuple):
     """Coordinates y with ``theta = shift + spread @ y``.
 
-    The y of a body is its distance to the nominal body; the y of another parameter is about 1 if
-    the parameter alone explains the torque.
+    The length of a body's y is its distance to the nominal body; the y of another parameter is
+    about 1 if the parameter alone explains the torque. ``bodies`` has the ten places of each
+    body's parameters, ``nonnegative`` those of parameters that cannot be negative.
     """
 
     shift: Array
     spread: Array
     bodies: list[list[int]]
-    nonnegative: list[bool]
+    nonnegative: list[int]
 
 
 def _coordinates(linear: LinearModel, triangle: Array) -> _Coordinates:
     p = len(linear.columns)
     w, size = triangle[:, :p], float(np.linalg.norm(triangle[:, p]))
     shift, spread = np.zeros(p), np.zeros((p, p))
-    nonnegative = [False] * p
-    sets: list[list[int]] = []
+    nonnegative: list[int] = []
     nominal = _nominal_bodies(linear) if linear.model.inertial_parameters[:, 6].any() \
         else _guessed_bodies(linear, triangle)
     bodies: dict[int, list[int]] = {}
@@ -199,11 +206,11 @@ def _coordinates(linear: LinearModel, triangle: Array) -> _Coordinates:
             bodies.setdefault(column.body, []).append(k)
             continue
         spread[k, k] = size / norms[k] if norms[k] > 0 and size > 0 else 1.0
-        nonnegative[k] = column.term in NONNEGATIVE
+        if column.term in NONNEGATIVE:
+            nonnegative.append(k)
     for body, places in bodies.items():
         shift[places], spread[np.ix_(places, places)] = body_coordinates(nominal[body])
-        sets.append(places)
-    return _Coordinates(shift, spread, sets, nonnegative)
+    return _Coordinates(shift, spread, list(bodies.values()), nonnegative)
 
 
 def body_coordinates(reference: Array) -> tuple[Array, Array]:
@@ -235,7 +242,7 @@ def body_coordinates(reference: Array) -> tuple[Array, Array]:
 
 
 def consistent_body(parameters: Array, covariance: Array, reference: Array) -> Array:
-    """Return the physically consistent body that is the most probable beside an estimate.
+    """Return the physically consistent body that is the most probable one, given an estimate.
 
     Parameters
     ----------
@@ -250,13 +257,13 @@ def consistent_body(parameters: Array, covariance: Array, reference: Array) -> A
     IdentificationError
         The solver finds no solution.
     """
+    if np.linalg.eigvalsh(pseudo_inertia(parameters) - MARGIN * reference)[0] >= 0:
+        return parameters
     shift, spread = body_coordinates(reference)
     inverse = np.linalg.inv(spread)
     scaled = inverse @ covariance @ inverse.T
-    if np.linalg.eigvalsh(pseudo_inertia(parameters) - MARGIN * reference)[0] >= 0:
-        return parameters
     weight = np.linalg.cholesky(np.linalg.inv((scaled + scaled.T) / 2)).T @ inverse
-    return _solve(_Coordinates(shift, spread, [list(range(10))], [False] * 10),
+    return _solve(_Coordinates(shift, spread, [list(range(10))], []),
                   np.column_stack([weight, weight @ parameters]), 0.0, {})
 
 

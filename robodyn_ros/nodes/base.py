@@ -21,7 +21,7 @@ from robodyn_ros.nodes.helper_process import HelperProcess
 from robodyn_ros.nodes.model_building import Payload
 from robodyn_ros.nodes.model_keeper import Candidate, ModelKeeper, Running
 from robodyn_ros.nodes.parameters import (
-    MODEL_PARAMETERS,
+    MODEL_PARAMETER_NAMES,
     accepted,
     declare_common_parameters,
     model_folders,
@@ -296,7 +296,7 @@ class DynamicsNode(ReportingNode):
             return (f'gravity is {strength:g} m/s^2; valid: at most {STRONGEST_GRAVITY:g}, four '
                     'times that of Jupiter')
         own = {name: value for name, value in changes.items()
-               if name not in {n for n, *_ in MODEL_PARAMETERS}}
+               if name not in MODEL_PARAMETER_NAMES}
         return self.check_parameters(own)
 
     def _on_parameters(self, parameters: list[Parameter]) -> SetParametersResult:
@@ -309,7 +309,7 @@ class DynamicsNode(ReportingNode):
         if problem is not None:
             return refused(problem)
         text = changes.get('robot_description')
-        if (text or self.keeper.running) and changes.keys() & {n for n, *_ in MODEL_PARAMETERS}:
+        if (text or self.keeper.running) and changes.keys() & MODEL_PARAMETER_NAMES:
             try:
                 self._candidate = self.keeper.prepare(
                     model_options(self, changes), text=text or None,
@@ -321,8 +321,8 @@ class DynamicsNode(ReportingNode):
     def _on_parameters_set(self, parameters: list[Parameter]) -> None:
         if self._restoring:
             return
-        names = {n for n, *_ in MODEL_PARAMETERS}
-        self.apply_parameters({p.name: p.value for p in parameters if p.name not in names})
+        self.apply_parameters({p.name: p.value for p in parameters
+                               if p.name not in MODEL_PARAMETER_NAMES})
         candidate, self._candidate = self._candidate, None
         if candidate is not None:
             problem = self.keeper.commit(candidate)

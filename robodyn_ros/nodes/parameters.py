@@ -29,6 +29,7 @@ MODEL_PARAMETERS: tuple[tuple[str, Any, str], ...] = (
     ('locked_positions', [0.0], 'position of each of locked_joints, rad or m'),
     ('friction_width', 0.0, 'width of the smooth sign of Coulomb friction, rad/s; 0: the sign'),
 )
+MODEL_PARAMETER_NAMES = tuple(name for name, *_ in MODEL_PARAMETERS)
 
 FILES = ('motors_file', 'loops_file')
 
@@ -65,7 +66,7 @@ def model_options(node: Node, changes: Mapping[str, Any] | None = None) -> dict[
     The entry ``parameters`` contains the values of the parameters themselves, except
     robot_description.
     """
-    values = {name: node.get_parameter(name).value for name, *_ in MODEL_PARAMETERS}
+    values = {name: node.get_parameter(name).value for name in MODEL_PARAMETER_NAMES}
     values.update({name: value for name, value in (changes or {}).items() if name in values})
     del values['robot_description']
     names = [name for name in values['locked_joints'] if name]
