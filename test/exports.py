@@ -1,4 +1,4 @@
-"""Exports a dozen robots of different kinds, compiles them and calls them from Python."""
+"""Exports robots of many kinds, compiles them and calls them from Python."""
 
 from __future__ import annotations
 

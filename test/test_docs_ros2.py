@@ -33,9 +33,9 @@ EXAMPLES = ('robot_state_publisher', 'controller_manager', 'joint_state_broadcas
             'forward_command_controller', 'joint_trajectory_controller')
 UR10 = ROOT / 'test/data/ur10/ur10_nomesh.urdf'
 UNPUBLISHED = 'does not appear to be published yet'
-# errors of other programs while they end: of launch, about Gazebo's server, which may take longer;
-# of the controller manager, which publishes statistics until its context is gone, and may end by
-# the second SIGINT, as launch passes on what it got
+# Errors of other programs while they end: Gazebo's server takes longer than launch allows; the
+# controller manager publishes statistics after its context is gone, or is ended by the second
+# SIGINT, which launch passes on.
 AT_THE_END = re.compile(r'\[ERROR\] \[gz-\d+\]: process.* failed to terminate|'
                         r'\[ERROR\] .*pal_statistics\]: Exception in publisher thread|'
                         r'\[ERROR\] \[ros2_control_node-\d+\]: process has died.* exit code -2,')

@@ -8,7 +8,6 @@ alive again, and the controller then continues from the last commanded torque.
 from __future__ import annotations
 
 import mmap
-import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -20,10 +19,10 @@ from robodyn_ros.control.player import Law
 from robodyn_ros.spatial import Array
 
 MOST_JOINTS = 4096
-# beats, time of the last beat, armed, takeovers, last stamp, time of the watchdog's last check
-_HEAD = struct.Struct('<QdQQQd')
-_VECTOR = 8 * MOST_JOINTS
-SIZE = _HEAD.size + 3 * _VECTOR
+# places of the fields, of eight bytes each, before the three vectors
+_BEATS, _LAST_BEAT, _ARMED, _TAKEOVERS, _LAST_STAMP, _LAST_LOOK = range(6)
+_FIELDS = 6
+SIZE = 8 * (_FIELDS + 3 * MOST_JOINTS)
 
 
 class Pulse:
@@ -41,22 +40,20 @@ class Pulse:
     def __init__(self, descriptor: int):
         self._memory = mmap.mmap(descriptor, SIZE)
         view = np.frombuffer(self._memory, np.float64)
-        first = _HEAD.size // 8
-        self._words = np.frombuffer(self._memory, np.uint64, first)
-        self._times = view[:first]
-        self._last, self._hold, self._taken = (
-            view[first + k * MOST_JOINTS:first + (k + 1) * MOST_JOINTS] for k in range(3))
+        self._words = np.frombuffer(self._memory, np.uint64, _FIELDS)
+        self._times = view[:_FIELDS]
+        self._last, self._hold, self._taken = view[_FIELDS:].reshape(3, MOST_JOINTS)
 
     def beat(self, now: float, armed: bool) -> None:
         """Signal that the controller is alive, and whether the watchdog must act if it fails."""
-        self._words[0] += np.uint64(1)
-        self._times[1] = now
-        self._words[2] = armed
+        self._words[_BEATS] += np.uint64(1)
+        self._times[_LAST_BEAT] = now
+        self._words[_ARMED] = armed
 
     def command(self, torque: Array, stamp: int) -> None:
         """Store the last command, N m or N, and its stamp, ns."""
         self._last[:len(torque)] = torque
-        self._words[4] = max(stamp, 0)
+        self._words[_LAST_STAMP] = max(stamp, 0)
 
     def holds(self, torque: Array) -> None:
         """Store the torque that would hold the robot, N m or N."""
@@ -65,41 +62,41 @@ class Pulse:
     def take_over(self, torque: Array) -> None:
         """Store what the watchdog commands, N m or N."""
         self._taken[:len(torque)] = torque
-        self._words[3] += np.uint64(1)
+        self._words[_TAKEOVERS] += np.uint64(1)
 
     def look(self, now: float) -> None:
         """Write the time of a check by the watchdog, s of the monotonic clock."""
-        self._times[5] = now
+        self._times[_LAST_LOOK] = now
 
     @property
     def last_look(self) -> float:
         """Time of the watchdog's last check, s of the monotonic clock; 0: no check yet."""
-        return float(self._times[5])
+        return float(self._times[_LAST_LOOK])
 
     @property
     def beats(self) -> int:
         """Number of signs of life of the controller."""
-        return int(self._words[0])
+        return int(self._words[_BEATS])
 
     @property
     def armed(self) -> bool:
         """Whether the watchdog must act if the controller fails."""
-        return bool(self._words[2])
+        return bool(self._words[_ARMED])
 
     @property
     def last_beat(self) -> float:
         """Time of the last sign of life, s of the monotonic clock."""
-        return float(self._times[1])
+        return float(self._times[_LAST_BEAT])
 
     @property
     def last_stamp(self) -> int:
         """Stamp of the last command, ns."""
-        return int(self._words[4])
+        return int(self._words[_LAST_STAMP])
 
     @property
     def takeovers(self) -> int:
         """Number of torques that the watchdog has commanded."""
-        return int(self._words[3])
+        return int(self._words[_TAKEOVERS])
 
     def vectors(self, n: int) -> tuple[Array, Array, Array]:
         """Return the last command, the holding torque, and the last torque of the watchdog."""

@@ -22,6 +22,7 @@ from robodyn_ros.spatial import Array, Inertial, axis_rotation
 WORLD = 'world'
 FREE, BALL, SLIDE, HINGE = range(4)  # mjtJoint
 CONNECT, WELD, JOINT_EQUALITY = range(3)  # mjtEq
+AT_JOINTS = (0, 1)  # mjtTrn: JOINT, JOINTINPARENT
 
 
 def read_mjcf(source: str | bytes | Path) -> RobotDescription:
@@ -106,7 +107,11 @@ class _Reader:
         return root, [b for b in range(m.nbody) if m.body_rootid[b] == root], True
 
     def _add_body(self, body: int) -> None:
-        """Add a body as a link, and its joints, each on a massless link but the last."""
+        """Add a body as a link, and its joints.
+
+        A single joint at the body's origin moves the link itself. Otherwise each joint moves a
+        massless link, and the body is fixed to the last one.
+        """
         m, name = self.model, self.name('BODY', body)
         parent = int(m.body_parentid[body])
         above = WORLD if parent == 0 else self.name('BODY', parent)
@@ -166,8 +171,8 @@ class _Reader:
         gears, efforts = [1.0] * m.njnt, [np.inf] * m.njnt
         for a in range(m.nu):
             j = int(m.actuator_trnid[a, 0])
-            if m.actuator_trntype[a] not in (0, 1) or m.jnt_type[j] not in (SLIDE, HINGE):
-                continue  # mjTRN_JOINT, mjTRN_JOINTINPARENT
+            if m.actuator_trntype[a] not in AT_JOINTS or m.jnt_type[j] not in (SLIDE, HINGE):
+                continue
             gears[j] = float(m.actuator_gear[a, 0]) or 1.0
             force = np.inf
             if m.actuator_forcelimited[a]:

@@ -52,12 +52,11 @@ def inertia_bounds(model: Model, samples: int = 4096, refinements: int = 12,
     dynamics = Dynamics(model)
     model.require_fixed_base('inertia_bounds')
     search = PoseSearch(model, samples, refinements, seed)
-    eigenvalues = np.linalg.eigvalsh(dynamics.mass_matrix(search.poses))
-    found = []
-    for sign, which in ((1.0, 0), (-1.0, -1)):
-        def cost(q: Array, sign: float = sign, which: int = which) -> Array:
-            return np.float64(sign) * np.linalg.eigvalsh(dynamics.mass_matrix(q))[:, which]
 
-        value, pose = search.smallest(cost, np.float64(sign) * eigenvalues[:, which])
-        found.append((sign * value, pose))
-    return InertiaBounds(found[0][0], found[1][0], found[0][1], found[1][1], search.evaluations)
+    def eigenvalues(q: Array) -> Array:
+        return np.asarray(np.linalg.eigvalsh(dynamics.mass_matrix(q)))  # in ascending order
+
+    first = eigenvalues(search.poses)
+    smallest, q_min = search.smallest(lambda q: eigenvalues(q)[:, 0], first[:, 0])
+    minus_largest, q_max = search.smallest(lambda q: -eigenvalues(q)[:, -1], -first[:, -1])
+    return InertiaBounds(smallest, -minus_largest, q_min, q_max, search.evaluations)

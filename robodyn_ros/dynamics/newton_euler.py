@@ -95,7 +95,8 @@ def forward_pass(tree: Tree, placements: Sequence[Placement], u: Any, v: Any, qd
     """Forward pass: the motion of every body (Velagić 4.89-4.92, Kolyubin 3.3-3.5).
 
     Bodies are yielded one by one, so that a caller can compute the wrench of a body before the
-    next step. The processor can then execute both at once, while each step depends on the last.
+    next step. A wrench does not depend on the next step, so the processor can execute both at
+    once; the steps themselves depend on each other.
     """
     motions: list[Motion] = []
     for i, (placement, axis) in enumerate(zip(placements, tree.axis, strict=True)):

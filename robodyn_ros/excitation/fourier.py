@@ -222,7 +222,7 @@ class Basis:
 
     @property
     def free(self) -> int:
-        """Number of free numbers of each joint besides its centre, 2 K - 2."""
+        """Number of coefficients of each joint besides its centre, 2 K - 2."""
         return self._free.shape[1]
 
     def motion(self, x: Array) -> Motion:
@@ -233,7 +233,7 @@ class Basis:
                       self.accelerations @ x[1:], self.jerks @ x[1:])
 
     def pull(self, q: Array, qd: Array, qdd: Array, qddd: Array | None = None) -> Array:
-        """Return the gradient by x, (1 + free, n), of a scalar with gradients by the motion."""
+        """Return the gradient of a scalar by x, (1 + free, n), from those by the motion."""
         inner = self.positions.T @ q + self.velocities.T @ qd + self.accelerations.T @ qdd
         if qddd is not None:
             inner = inner + self.jerks.T @ qddd

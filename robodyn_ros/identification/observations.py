@@ -159,6 +159,7 @@ class Observations:
         return (self.block(k) for k in range(len(self)))
 
     def _decimated(self, k: int) -> Iterator[Block]:
+        """Yield the observations of segment k in parts that need little memory."""
         segment, one = self.segments[k], self._filters[k]
         tau, measured, directions = self.torque(k), self.measured(k), self.directions(k)
         far = self.far_from_slow(k) if self.slow.any() else None

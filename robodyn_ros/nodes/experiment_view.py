@@ -85,8 +85,8 @@ class ExperimentView:
         if not texts:
             raise ExperimentError(
                 f'there is no robot description to show: neither the parameter of {server} nor '
-                f'the topic {topic} has one; valid: a running robot_state_publisher, or --view '
-                'left out')
+                f'the topic {topic} has one; valid: a running robot_state_publisher, or no '
+                '--view')
         return texts[0]
 
     def _on_state(self, message: Any) -> None:

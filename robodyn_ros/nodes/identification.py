@@ -212,7 +212,7 @@ class Identification(DynamicsNode):
         if self._monitor is not None and self.active:
             self._monitor.record_motors(raw)
 
-    # the port of a procedure ----------------------------------------------------------------
+    # what a procedure needs of its node -----------------------------------------------------
 
     def send(self, piece: Reference, start: int) -> None:
         """Publish a motion that starts at a stamp (ns)."""
@@ -297,14 +297,17 @@ class Identification(DynamicsNode):
         except Exception as error:  # a goal must not end the node
             result.reasons = [f'{type(error).__name__}: {error}', *result.reasons]
         if job.folder is not None:
-            result.folder = str(job.folder)
-            result.files = sorted(str(path.relative_to(job.folder))
-                                  for path in job.folder.rglob('*') if path.is_file())
-            kept = [str(one.folder.relative_to(self._runs.root)) for one in job.recorders
-                    if one.count]
-            if not result.success and kept:
-                result.reasons = [*result.reasons, 'the recordings can be used as log '
-                                  + ', '.join(kept)]
+            self._list_files(job, job.folder, result)
+
+    def _list_files(self, job: Job, folder: Path, result: IdentifyDynamics.Result) -> None:
+        """Write into the result what the folder of its run contains."""
+        result.folder = str(folder)
+        result.files = sorted(str(path.relative_to(folder))
+                              for path in folder.rglob('*') if path.is_file())
+        kept = [str(one.folder.relative_to(self._runs.root)) for one in job.recorders if one.count]
+        if not result.success and kept:
+            result.reasons = [*result.reasons, 'the recordings can be used as log '
+                              + ', '.join(kept)]
 
     def _robot(self, job: Job) -> tuple[Running, StateMonitor]:
         """Return the model and its monitor; wait up to `PATIENCE` for a robot_description."""

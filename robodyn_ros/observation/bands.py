@@ -1,4 +1,4 @@
-"""`Bands` separates slow from fast residuals; `Conditions` make both large."""
+"""`Bands` separates slow from fast residuals; `Conditions` tells when both may be large."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ class Bands:
 
 
 class Conditions:
-    """Inertial torques and joints that stand still in the recent past: they make residuals large.
+    """What makes residuals large without contact: inertial torques, and joints that stand still.
 
-    The largest values decay with the time constant of `Bands`, since what an error adds to the
-    slow part of a residual leaves it as slowly.
+    The largest values of the recent past count; they decay with the time constant of `Bands`,
+    as an error of the model does in the slow part of a residual.
 
     Parameters
     ----------

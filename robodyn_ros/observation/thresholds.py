@@ -26,7 +26,7 @@ class ContactThresholds:
     """Largest residuals without contact, for each joint, its speed and its inertial torque.
 
     A joint that stands still holds an unknown part of its Coulomb friction, which the smooth sign
-    of the observer leaves out; so much is added to both thresholds.
+    of the observer leaves out; therefore both of its thresholds are higher by ``standing``.
 
     Attributes
     ----------
@@ -143,7 +143,16 @@ class ContactThresholds:
 
 def constant_thresholds(joint_names: Iterable[str], limits: ArrayLike, bandwidth: float = 20.0,
                         separation: float = 1.0) -> ContactThresholds:
-    """Return thresholds that depend on no motion, shape (n,), N m or N.
+    """Return thresholds that do not depend on the motion.
+
+    Parameters
+    ----------
+    joint_names : iterable of str
+        The n joints.
+    limits : array-like, shape () or (n,)
+        Threshold of the fast and of the slow residual, N m or N.
+    bandwidth, separation : float
+        As in `ContactThresholds`, Hz.
 
     Raises
     ------
