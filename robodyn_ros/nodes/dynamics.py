@@ -30,12 +30,12 @@ from robodyn_ros.packages import package
 SENSOR_DATA = QoSProfile(depth=DEPTH, reliability=ReliabilityPolicy.BEST_EFFORT)
 
 
-def matrix_message(names: int, labels: tuple[str, str]) -> Float64MultiArray:
+def matrix_message(n: int, labels: tuple[str, str]) -> Float64MultiArray:
     """Return a message for a square row-major matrix with labelled dimensions."""
     message = Float64MultiArray()
-    message.layout.dim = [MultiArrayDimension(label=labels[0], size=names, stride=names * names),
-                          MultiArrayDimension(label=labels[1], size=names, stride=names)]
-    message.data = [0.0] * (names * names)
+    message.layout.dim = [MultiArrayDimension(label=labels[0], size=n, stride=n * n),
+                          MultiArrayDimension(label=labels[1], size=n, stride=n)]
+    message.data = [0.0] * (n * n)
     return message
 
 
@@ -87,6 +87,12 @@ class Outputs:
             model_version=running.version)
         self.term_views = {field: view(getattr(self.terms, field)) for field in (
             'position', 'velocity', 'gravity', 'coriolis', 'friction', 'mass_matrix')}
+
+    def torque(self, q: Any, qd: Any, effort: Any) -> np.ndarray:
+        """Return the complete torques for measured efforts, which must not be external torques."""
+        first = self.running.model.first_joint  # a floating base has no effort
+        torque = np.concatenate([effort[:first], effort[first:] @ self.factors])
+        return complete_torque(self.running.dynamics, q, qd, torque, near=self.pose)
 
 
 class DynamicsPublisher(DynamicsNode):
@@ -227,11 +233,8 @@ class DynamicsPublisher(DynamicsNode):
                 effort).all():
             self.warn('no_effort', 'the balance of energy needs velocities and torques')
             return
-        dynamics, near, first = (outputs.running.dynamics, outputs.pose,
-                                 outputs.running.model.first_joint)
-        torque = np.concatenate([effort[:first], effort[first:] @ outputs.factors])
-        outputs.energy.update(nanoseconds(header.stamp) * 1e-9, q, qd, complete_torque(
-            dynamics, q, qd, torque, near=near), near)
+        outputs.energy.update(nanoseconds(header.stamp) * 1e-9, q, qd,
+                              outputs.torque(q, qd, effort), outputs.pose)
         if wanted:
             self._publishers_of['energy'].publish(outputs.energy.message())
 
@@ -278,14 +281,10 @@ class DynamicsPublisher(DynamicsNode):
             if effort is None or not np.isfinite(effort).all():
                 self.warn('no_effort', 'wrenches need the efforts of joint_states')
                 return
-            model = outputs.running.model
-            first = model.first_joint  # a floating base has no effort
-            if model.effort.measured == 'external_torque':
+            if outputs.factors is None:
                 self.warn('no_effort', 'wrenches need torques; the efforts are external torques')
                 return
-            effort[first:] = effort[first:] @ outputs.factors
-            qdd = dynamics.forward_dynamics(q, qd, complete_torque(
-                dynamics, q, qd, effort, near=near), near=near)
+            qdd = dynamics.forward_dynamics(q, qd, outputs.torque(q, qd, effort), near=near)
         if 'base_wrench' in wanted:
             self._publish_wrench('base_wrench', outputs.wrench, header,
                                  dynamics.base_wrench(q, qd, qdd, near=near))
