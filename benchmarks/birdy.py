@@ -2,7 +2,8 @@
 
 Protocol, robots and noise: Q. Leboutet, J. Roux, A. Janot, J. R. Guadarrama-Olvera, G. Cheng,
 Inertial parameter identification in robotics: a survey, Applied Sciences 11(9), 2021, 4303, doi
-10.3390/app11094303, and the files of github.com/TUM-ICS/BIRDy (MIT licence).
+10.3390/app11094303, and the files of github.com/TUM-ICS/BIRDy (MIT licence). The repetitions are
+shared among Dask workers, see `parallel.py`.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import numpy as np
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent / 'test'))
 
+from parallel import each  # noqa: E402
 from synthetic import fourier_motion  # noqa: E402
 
 import robodyn_ros as rd  # noqa: E402
@@ -70,6 +72,8 @@ RV2SQ = {
     'coulomb': [2.8503, 7.7407, 3.3459, 1.6581, 2.7170, 2.0284],
     'lower': [-240, -120, 0, -200, -90, -360], 'upper': [240, 120, 160, 200, 90, 360],
     'speed': [225, 150, 275, 412, 450, 720]}
+ROBOTS = {'TX40': TX40, 'RV2SQ': RV2SQ}
+KINDS = (*METHODS, 'consistent')
 
 
 def model_of(data):
@@ -137,28 +141,32 @@ def _mean(wrong, size):
     return 100 * float(np.mean(np.linalg.norm(wrong, axis=1) / np.linalg.norm(size, axis=1)))
 
 
+def repetition(data, level, seed):
+    """Return the figures of every method for one simulated log and one wrong description."""
+    model = model_of(data)
+    rng = np.random.default_rng(0)
+    motion, other = (fourier_motion(model, rng, SECONDS, RATE) for _ in range(2))
+    clean = run(model, other)
+    rng = np.random.default_rng(1 + seed)
+    log = run(model, motion, NOISE[level], rng)
+    scale = 1 + SPREAD * rng.normal(size=(model.n, 1)).clip(-2, 2)
+    chi = model.standard_parameters.reshape(model.n, -1) * scale
+    nominal = model.with_standard_parameters(chi.ravel())
+    return [figures(model, method, log, nominal, other, clean) for method in KINDS]
+
+
 def birdy(repetitions=1, levels=DEFAULT):
     """Print a table for each robot and noise level."""
-    for name, data in (('TX40', TX40), ('RV2SQ', RV2SQ)):
-        model = model_of(data)
-        rng = np.random.default_rng(0)
-        motion, other = (fourier_motion(model, rng, SECONDS, RATE) for _ in range(2))
-        clean = run(model, other)
-        for level in levels:
-            print(f'\n{name}, {level}: {repetitions} repetitions, medians\n')
-            print('| method | d_theta | d_tau | d_q | time |\n|---|---|---|---|---|')
-            rows = {method: [] for method in (*METHODS, 'consistent')}
-            for _ in range(repetitions):
-                log = run(model, motion, NOISE[level], rng)
-                scale = 1 + SPREAD * rng.normal(size=(model.n, 1)).clip(-2, 2)
-                chi = model.standard_parameters.reshape(model.n, -1) * scale
-                nominal = model.with_standard_parameters(chi.ravel())
-                for method, row in rows.items():
-                    row.append(figures(model, method, log, nominal, other, clean))
-            for method, row in rows.items():
-                theta, tau, q, seconds = np.median(row, axis=0)
-                print(f'| {method} | {theta:.2f} % | {tau:.3f} % | {q:.4f} % | {seconds:.1f} s |',
-                      flush=True)
+    cases = [(name, level) for name in ROBOTS for level in levels]
+    every = each(repetition, [(ROBOTS[name], level, seed) for name, level in cases
+                              for seed in range(repetitions)])
+    for k, (name, level) in enumerate(cases):
+        print(f'\n{name}, {level}: {repetitions} repetitions, medians\n')
+        print('| method | d_theta | d_tau | d_q | time |\n|---|---|---|---|---|')
+        medians = np.median(every[k * repetitions:(k + 1) * repetitions], axis=0)
+        for method, (theta, tau, q, seconds) in zip(KINDS, medians, strict=True):
+            print(f'| {method} | {theta:.2f} % | {tau:.3f} % | {q:.4f} % | {seconds:.1f} s |',
+                  flush=True)
 
 
 if __name__ == '__main__':
