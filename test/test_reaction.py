@@ -78,6 +78,22 @@ def test_a_stop_brakes_then_stays_at_zero_until_it_is_acknowledged():
     assert steps.max() < 0.2 * np.abs(DYNAMICS.gravity(Q)).max()  # it fades
 
 
+@pytest.mark.parametrize('event', ['deactivation', 'change of mode'])
+def test_a_stop_that_is_interrupted_stays_at_zero(event):
+    bench, _ = bench_in_motion(on_contact='stop')
+    contact(bench)
+    assert bench.state().torque.any()
+    if event == 'deactivation':
+        bench.controller.forget()
+    else:
+        bench.controller.use(law(mode='feedforward', on_contact='stop', **FAST), bench.now)
+        for _ in range(90):
+            bench.tick()
+        bench.controller.use(law(on_contact='stop', **FAST), bench.now)
+    for _ in range(5):
+        assert not bench.state().torque.any()
+
+
 @pytest.mark.parametrize('kind', ['stop', 'yield'])
 def test_an_open_loop_goes_to_zero(kind):
     bench = Bench(mode='feedforward', on_contact=kind, ramp=0.1)
