@@ -90,9 +90,7 @@ def test_friction_keeps_its_direction_at_rest(true, motion):
     friction = np.array([result.theta_[result.linear.names.index(f'Fcl:joint{k}')]
                          for k in range(1, 8)])
     jumps = np.abs(np.diff(still, axis=0)).max(axis=0)
-    assert (jumps < 0.5 * friction).all()
-    chatter = np.abs(np.diff(np.sign(rng.normal(size=1000)))).max()
-    assert chatter == 2  # what a plain sign does with such a velocity
+    assert (jumps < 0.5 * friction).all()  # a plain sign would jump by twice the friction
 
 
 def test_a_useless_condition_number_is_a_bad_verdict_that_names_the_cause(true, motion, rng):

@@ -19,7 +19,7 @@ from robodyn_ros.spatial import Array
 
 CRITERIA = ('condition', 'determinant')
 SCALINGS = ('columns', 'none')
-SHARPNESS = 8  # the smooth condition number is the ratio of 8-norms of the singular values
+SHARPNESS = 8  # the smooth condition number: the 8-norm of sigma times that of 1 / sigma
 
 
 class Value(NamedTuple):
@@ -41,10 +41,11 @@ class Criterion:
     basis : Basis
         The basis of the motion.
     name : str
-        ``condition``: logarithm of the condition number; ``determinant``: -log det W'W.
+        ``condition``: logarithm of the condition number; ``determinant``:
+        -log det W'W over the number of base parameters.
     scaling : str
-        ``columns``: the columns of W are scaled to equal norm, as for the condition number of an
-        estimate; ``none``: they are not scaled.
+        ``columns``: for the condition number, the columns of W are scaled to equal norm, as for
+        that of an estimate; ``none``: they are not scaled.
     noise : ndarray, shape (rows,)
         Standard deviation of the torque of each row, N m or N; its inverse is the row's weight.
 

@@ -2,8 +2,7 @@
 
 Sine and cosine subtract multiples of pi/2 in three steps with exact products (Cody and Waite),
 then evaluate polynomials on [-pi/4, pi/4] (coefficients of fdlibm, and of Cephes in single
-precision).
-The quadrant selects between the polynomials by bit masks, without a branch.
+precision). The quadrant selects between the polynomials by bit masks, without a branch.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ _SINCOS = '''
 /* Sine and cosine of x; absolute error below {error} for |x| up to {limit} rad. */
 static inline void {prefix}_sincos({real} x, {real} *sine, {real} *cosine)
 {{
-    /* adding 1.5 * 2^{mantissa} rounds to an integer and leaves its last bits in the sum's */
+    /* adding 1.5 * 2^{mantissa} rounds to an integer, whose last bits are those of the sum */
     const {real} shifted = x * {two_over_pi} + {magic};
     const {real} turns = shifted - {magic};
     const {real} r = ((x - turns * {part1}) - turns * {part2}) - turns * {part3};

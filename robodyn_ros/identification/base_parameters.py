@@ -125,7 +125,7 @@ def base_parameters(model: Model | RobotDynamics | LinearModel, kind: str = 'lum
 
 
 def _random_states(linear: LinearModel) -> tuple[Array, Array]:
-    """Return R of the regressor at random states with columns scaled by sort, and the scales."""
+    """Return R of the regressor at random states with columns scaled by kind, and the scales."""
     rng = np.random.default_rng(0)
     n, p = linear.whole.n, len(linear.columns)
     count = max(LEAST_STATES, STATES * p // max(1, linear.rows))
@@ -144,9 +144,9 @@ def _random_states(linear: LinearModel) -> tuple[Array, Array]:
         factor = np.asarray(np.linalg.qr(np.concatenate([factor, rows / np.sqrt(count)]),
                                          mode='r'))
     norms = np.linalg.norm(factor, axis=0)
-    sorts = [_sort(column.term) for column in linear.columns]
-    largest = {sort: max(norms[k] for k, s in enumerate(sorts) if s == sort) for sort in sorts}
-    scale = np.array([largest[sort] or 1.0 for sort in sorts])
+    kinds = [_kind_of(column.term) for column in linear.columns]
+    largest = {kind: max(norms[k] for k, s in enumerate(kinds) if s == kind) for kind in kinds}
+    scale = np.array([largest[kind] or 1.0 for kind in kinds])
     return factor / scale, scale
 
 
@@ -174,7 +174,8 @@ def _distance(linear: LinearModel, column: int) -> int:
     return body if body >= 0 else 10**6
 
 
-def _sort(term: str) -> str:
+def _kind_of(term: str) -> str:
+    """Return the kind of a parameter; columns of one kind have comparable sizes."""
     if term.startswith('I') and term != 'Ia':
         return 'inertia'
     return _TYPES.get(term, term.rstrip('lm') if term.startswith(('F', 'off')) else term)
