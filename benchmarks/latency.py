@@ -1,8 +1,9 @@
-"""Latency of the node `dynamics` at 1 kHz compared with a bare rclpy relay of the same messages.
+"""Latency of `dynamics` and `observer` at 1 kHz compared with a bare rclpy relay.
 
-Both run in separate processes, in alternation, and receive the same states from this process. The
+All run in separate processes, in alternation, and receive the same states from this process. The
 relay does the least that an rclpy node can do: it publishes each JointState again, unchanged. The
-node answers the same states with gravity torques, as a JointState of the same joints.
+nodes answer the same states with gravity torques or external torques, as a JointState of the same
+joints.
 """
 
 from __future__ import annotations
@@ -59,7 +60,8 @@ class Relay:
         self._process.wait()
 
 
-def measure(seconds: float, rate: float) -> tuple[np.ndarray, int]:
+def measure(seconds: float, rate: float,
+            topic: str = '/dynamics/gravity') -> tuple[np.ndarray, int]:
     """Latencies (s) of the answers to states of a moving arm; number of unanswered states."""
     path = example_robots() / PANDA
     model = load_model(path)
@@ -90,7 +92,7 @@ def measure(seconds: float, rate: float) -> tuple[np.ndarray, int]:
         states.publish(message)
 
     listener = FastSubscriptions(node, on_error)
-    listener.add(JointState, '/dynamics/gravity', on_answer, 100, raw=True)
+    listener.add(JointState, topic, on_answer, 100, raw=True)
     listener.start()
     pacer = Pacer(send, 1.0 / rate, on_error)
     end = time.monotonic() + 60
@@ -111,11 +113,13 @@ def measure(seconds: float, rate: float) -> tuple[np.ndarray, int]:
 
 def latency(seconds: float = 5.0, rounds: int = 3, rate: float = 1000.0) -> list[str]:
     """Measure both in turn; return the lines of a table."""
-    found: dict[str, list[tuple[np.ndarray, int]]] = {'relay': [], 'dynamics': []}
+    topics = {'relay': '/dynamics/gravity', 'dynamics': '/dynamics/gravity',
+              'observer': '/observer/external_torque'}
+    found: dict[str, list[tuple[np.ndarray, int]]] = {name: [] for name in topics}
     for _ in range(rounds):
-        for name, process in (('relay', Relay()), ('dynamics', NodeProcess('dynamics'))):
-            with process:
-                found[name].append(measure(seconds, rate))
+        for name, topic in topics.items():
+            with Relay() if name == 'relay' else NodeProcess(name):
+                found[name].append(measure(seconds, rate, topic))
     lines = [f'latency at {rate:.0f} Hz, {rounds} x {seconds:.0f} s each, alternating',
              f'{"":10} {"median":>9} {"99 %":>9} {"lost":>6} {"of":>7}']
     medians = {}
@@ -125,8 +129,8 @@ def latency(seconds: float = 5.0, rounds: int = 3, rate: float = 1000.0) -> list
         lost = sum(run[1] for run in runs)
         lines.append(f'{name:10} {np.median(late):6.0f} us {np.percentile(late, 99):6.0f} us '
                      f'{lost:6d} {len(late) + lost:7d}')
-    ratio = medians['dynamics'] / medians['relay']
-    lines.append(f'ratio of the medians: {ratio:.2f}')
+    lines += [f'{name}: {medians[name] / medians["relay"]:.2f} times the median of the relay'
+              for name in ('dynamics', 'observer')]
     return lines
 
 

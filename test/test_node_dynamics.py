@@ -4,6 +4,7 @@ One long file, since most tests share one process of the node.
 """
 
 import signal
+import time
 
 import numpy as np
 import pytest
@@ -423,3 +424,18 @@ def test_a_model_is_swapped_and_rolled_back(shared):
         if not answer.success:
             break
     assert 'no model before' in answer.message
+
+
+def test_efforts_at_rest_that_contradict_the_setting_are_reported(shared):
+    """Torques that contain no gravity, where the setting says that they do."""
+    world, arm = shared, rd.load_model(planar_2r(), gravity=(0, -9.81, 0))
+    use(world, planar_2r())
+    before, stamp = world.count('dynamics', 'efforts_contradict'), world.now()
+    assert world.set_parameter('dynamics', 'gravity', [0.0, -9.81, 0.0]).successful
+    for pose in ([0.0, 0.3], [0.5, 0.6], [-0.5, 0.9], [0.2, -0.1]):
+        for k in range(120):
+            stamp += 10**6
+            world.state(arm.joint_names, pose, [0.5 * (k < 5)] * 2, [0.01] * 2, ns=stamp)
+            time.sleep(0.0005)
+    world.wait(lambda: world.count('dynamics', 'efforts_contradict') > before, 'a warning')
+    assert world.set_parameter('dynamics', 'gravity', [0.0, 0.0, -9.80665]).successful

@@ -1,5 +1,7 @@
 """The node `observer` beside a controller and the embedded simulator, in lock-step."""
 
+import time
+
 import numpy as np
 import pytest
 
@@ -26,13 +28,13 @@ EFFORT = '{gravity: removed, commands_add: [gravity]}'
 class Watched:
     """A closed loop that holds a pose, and the observer of its robot."""
 
-    def __init__(self, world):
+    def __init__(self, world, lock_step=True):
         self.world, self.dynamics = world, rd.Dynamics(rd.load_model(TEXT))
         effort = f'effort:="{EFFORT}"'
         self.process = NodeProcess('observer', '--ros-args', '-p', effort, '-p',
                                    'contact_thresholds:=[1.0]', '-p', 'wrench_link:=tip')
-        self.loop = ClosedLoop(world, TEXT, simulator=(effort,), controller=(
-            effort, 'mode:=gravity_compensation', 'damping:=[20.0]'))
+        self.loop = ClosedLoop(world, TEXT, simulator=(effort, 'rate:=1000.0'), controller=(
+            effort, 'mode:=gravity_compensation', 'damping:=[20.0]'), lock_step=lock_step)
         world.wait_for_model('observer')
         self.torque = world.collect(JointState, 'observer/external_torque')
         self.wrench = world.collect(WrenchStamped, 'observer/external_wrench')
@@ -67,6 +69,17 @@ class Watched:
         """Publish a state some time after the last one, s."""
         stamp = self.loop.now() + round(after * 1e9)
         self.world.state(self.dynamics.joints.joint_names, position, velocity, effort, ns=stamp)
+
+
+    def rest_in_poses(self):
+        """Publish states of a robot at rest in several poses, with hardly any effort."""
+        names, stamp = self.dynamics.joints.joint_names, self.loop.now() + 10**9
+        for pose in ([0.0, 0.3, 0.5], [0.5, 0.6, -0.2], [-0.5, 0.9, 0.4], [0.2, 0.1, 0.1]):
+            for k in range(200):
+                stamp += 10**6
+                speed = 0.0 if k > 20 else 0.5  # it has just arrived
+                self.world.state(names, pose, [speed] * 3, [0.01] * 3, ns=stamp)
+                time.sleep(0.001)  # only the newest of those that wait is answered
 
 
 @pytest.fixture(scope='module')
@@ -157,6 +170,56 @@ def test_wrong_thresholds_and_links_are_refused(watched):
         assert not answer.successful and valid in answer.reason
 
 
+def test_efforts_at_rest_that_contradict_the_setting_are_reported(watched):
+    """The robot reports no gravity, and the setting says that it does."""
+    world, nodes = watched.world, ('observer', 'feedforward')
+    assert not world.count('feedforward', 'efforts_contradict')
+    for node in nodes:
+        assert world.set_parameter(node, 'effort', 'gravity: included').successful
+    watched.rest_in_poses()
+    world.wait(lambda: 'is wrong' in world.diagnostics['observer']['message'] and world.count(
+        'feedforward', 'efforts_contradict'), 'warnings')
+    assert 'measured torques are 0.0' in watched.loop.controller.log()
+    for node in nodes:
+        assert world.set_parameter(node, 'effort', EFFORT).successful
+
+
+def test_currents_without_gains_are_refused_and_the_model_goes_on(watched):
+    world = watched.world
+    before = world.count('observer', 'states')
+    answer = world.set_parameter('observer', 'effort', 'measured: current')
+    assert not answer.successful and 'drive_gain' in answer.reason
+    watched.state(POSE, [0.0] * 3, [0.1] * 3, 0.01)
+    world.wait(lambda: world.count('observer', 'states') > before, 'another state')
+
+
 def test_nothing_that_was_published_is_not_finite(watched):
     for message in watched.torque:
         assert np.isfinite(message.effort).all() and nanoseconds(message.header.stamp) >= 0
+
+
+@pytest.mark.real_time
+def test_a_push_is_found_within_20_ms_in_real_time(world, stalls):
+    """At 1 kHz of the wall clock: every state is answered, and a push is found at once."""
+    real = Watched(world, lock_step=False)
+    try:
+        real.run(1.0)
+        before, began = (len(real.loop.states), len(real.contact)), time.monotonic()
+        real.loop.pause(False)
+        real.run(1.0)
+        states, answers = len(real.loop.states) - before[0], len(real.contact) - before[1]
+        print(f'{answers} of {states} states answered')
+        assert states - answers <= 5 + 2000 * stalls.total(began)
+        assert {message.state for message in real.contact[before[1]:]} == {Contact.NONE}
+        real.contact.clear()
+        began = time.monotonic()
+        real.push(FORCE)
+        real.run(0.3)
+        accidental = [m for m in real.contact if m.state == Contact.ACCIDENTAL]
+        assert accidental
+        late = seconds(accidental[0]) - real.start * 1e-9
+        print(f'found after {1e3 * late:.0f} ms')
+        assert 0 <= late < 0.02 + stalls.worst(began)
+        assert np.isfinite([m.magnitude for m in real.contact]).all()
+    finally:
+        real.close()

@@ -36,34 +36,42 @@ PRESETS = {
     'ur_current': Preset(
         EffortMeaning(measured='current', commands_add=ADDED),
         'Universal_Robots_ROS2_Driver: efforts are `actual_current` unless '
-        '`use_currents_as_efforts` is false (pull request 1551); `direct_torque` of URScript adds '
-        'gravity, and friction compensation unless it is switched off'),
+        '`use_currents_as_efforts` is false (pull requests 1551, 1918); its documentation of '
+        '`forward_effort_controller`: `direct_torque` of URScript compensates gravity; friction '
+        'by default to 70 to 90 %, ur_msgs/FrictionModelParameters'),
     'ur_torque': Preset(
         EffortMeaning(gravity='removed', commands_add=ADDED),
         'Universal_Robots_ROS2_Driver, `use_currents_as_efforts: false` (PolyScope 5.23, 10.11): '
-        '`actual_current_as_torque` is without gravity (pull request 1551)'),
+        '`actual_current_as_torque` (pull request 1551); that it is without gravity is '
+        'unconfirmed here: try robodyn effort on a log; commands as in ur_current'),
     'franka': Preset(
         EffortMeaning(friction='removed', rotors='removed', commands_add=ADDED),
-        'libfranka, RobotState::tau_J: sensors on the link side, with gravity; commands are '
-        'without gravity and friction, which the robot adds'),
+        'libfranka, robot_state.h: tau_J are measured link-side joint torque sensor signals, and '
+        'of tau_J_d alone it says "without gravity"; control_types.h: torques are commanded '
+        'without gravity and friction'),
     'franka_external': Preset(
         EffortMeaning(measured='external_torque', commands_add=ADDED),
-        'libfranka, RobotState::tau_ext_hat_filtered'),
+        'libfranka, robot_state.h: tau_ext_hat_filtered, torques of external forces without the '
+        'configured load and the dynamics of the robot'),
     'kuka_iiwa': Preset(
         EffortMeaning(friction='removed', rotors='removed', commands_add=ADDED),
-        'KUKA FRI, getMeasuredTorque: sensors on the link side, with gravity; torques are '
-        'overlaid on a controller that compensates gravity'),
+        'KUKA FRI, friLBRState.h: getMeasuredTorque, from sensors in the joints; commanded '
+        'torques are overlaid on joint impedance control (lbr_fri_ros2_stack, issue 153); that '
+        'it compensates gravity and friction is unconfirmed by a public document'),
     'kuka_iiwa_external': Preset(
         EffortMeaning(measured='external_torque', commands_add=ADDED),
-        'KUKA FRI, getExternalTorque'),
+        'KUKA FRI, friLBRState.h: getExternalTorque, the measured torques without those that the '
+        'robot itself induces; commands as in kuka_iiwa'),
     'kinova_gen3': Preset(
         EffortMeaning(friction='removed', rotors='removed'),
-        'Kortex, BaseFeedback.actuators.torque: torque sensors, with gravity; a torque command of '
-        'zero lets the arm fall (ros_kortex issue 243)'),
+        'Kortex, torque in the feedback of actuators, from sensors, with gravity (measured logs); '
+        'no gravity compensation in low-level mode (Kinova-kortex2_Gen3_G3L, issue 26, by Kinova; '
+        'ros_kortex, issue 243)'),
     'xarm': Preset(
         EffortMeaning(),
-        'xarm_ros2: the robot has no torque sensors, and efforts are estimated from currents '
-        '(issue 98); there are no torque commands'),
+        'xarm_ros2, issue 98, by UFACTORY: no torque sensors and no torque commands; that efforts '
+        'are torques with gravity and friction, estimated from currents, is unconfirmed: try '
+        'robodyn effort on a log'),
 }
 
 

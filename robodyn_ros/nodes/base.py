@@ -16,6 +16,7 @@ from std_srvs.srv import Trigger
 
 from robodyn_interfaces.srv import SetModel, SetPayload
 from robodyn_ros.errors import RobodynError
+from robodyn_ros.model import Model
 from robodyn_ros.nodes.fast_path import FastSubscriptions, Pacer
 from robodyn_ros.nodes.helper_process import HelperProcess
 from robodyn_ros.nodes.model_building import Payload
@@ -67,7 +68,7 @@ class DynamicsNode(ReportingNode):
         declare_common_parameters(self)
         self.declare_parameters_of_node()
         self.keeper = ModelKeeper(self.kernels, self.report, self._swapped, helper,
-                                  commands=self.commands)
+                                  commands=self.commands, check=self.check_model)
         self._arrived: str | None = None
         self._candidate: Candidate | None = None
         self._restoring = False
@@ -83,6 +84,9 @@ class DynamicsNode(ReportingNode):
 
     def set_up(self) -> None:
         """Create publishers, subscriptions and timers (configure)."""
+
+    def check_model(self, model: Model) -> None:
+        """Raise a RobodynError for a model that the node cannot use; the old one is kept."""
 
     def on_model(self, running: Running) -> None:
         """Adopt a new model; called on the thread that built it."""

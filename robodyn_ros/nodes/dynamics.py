@@ -13,10 +13,11 @@ from std_msgs.msg import Float64MultiArray, MultiArrayDimension
 
 from robodyn_interfaces.msg import DynamicsTerms
 from robodyn_ros.dynamics import RobotDynamics
-from robodyn_ros.dynamics.efforts import complete_torque, effort_factors
+from robodyn_ros.dynamics.efforts import complete_torque
 from robodyn_ros.errors import RobodynError
 from robodyn_ros.nodes.base import DynamicsNode
 from robodyn_ros.nodes.base_state import BaseState
+from robodyn_ros.nodes.effort_check import EffortCheck, known_factors
 from robodyn_ros.nodes.energy import EnergyOutput
 from robodyn_ros.nodes.fast_path import DEPTH
 from robodyn_ros.nodes.joint_states import StateError, StateReader
@@ -56,11 +57,11 @@ class Outputs:
     def __init__(self, running: Running, frame: str, timeout: float):
         model, n = running.model, running.dynamics.n
         self.running, self.reader = running, StateReader(running.joints)
+        self.efforts = EffortCheck(running)
         self.base = BaseState(model.description.root, timeout) if model.floating else None
         joints = list(running.joints.joint_names)
         names = [*model.velocity_names[:model.first_joint], *joints]
-        self.factors = effort_factors(model, tuple(joints)) if \
-            model.effort.measured != 'external_torque' else None
+        self.factors = known_factors(model, joints)
         self.position: Any = None  # last measured positions
         self.pose: Any = None  # pose of all joints at the last state in which closed loops close
         self.cuts = cut_names(running.dynamics)
@@ -162,6 +163,12 @@ class DynamicsPublisher(DynamicsNode):
         if 'energy_window' in changes and self._outputs is not None:
             self._outputs.energy.watch(changes['energy_window'])
 
+    def publish_diagnostics(self) -> None:
+        """Publish the state, and warn if efforts contradict what is said of them."""
+        super().publish_diagnostics()
+        if self._outputs is not None and self.active:
+            self._outputs.efforts.warn(self)
+
     def more_diagnostics(self) -> dict[str, Any]:
         """Return the energies, and the distance of closed loops from a singularity, 0 to 1."""
         outputs = self._outputs
@@ -216,6 +223,8 @@ class DynamicsPublisher(DynamicsNode):
             self.warn(error.kind, f'joint_states: {error}')
             return
         self.counts['states'] += 1
+        if outputs.base is None:
+            outputs.efforts.state(q, qd, effort)
         outputs.position = q
         try:
             outputs.pose = outputs.running.dynamics.positions(q, near=outputs.pose)
@@ -282,7 +291,8 @@ class DynamicsPublisher(DynamicsNode):
                 self.warn('no_effort', 'wrenches need the efforts of joint_states')
                 return
             if outputs.factors is None:
-                self.warn('no_effort', 'wrenches need torques; the efforts are external torques')
+                self.warn('no_effort', 'wrenches need torques; the efforts are external torques, '
+                                       'or currents without a drive_gain for each joint')
                 return
             qdd = dynamics.forward_dynamics(q, qd, outputs.torque(q, qd, effort), near=near)
         if 'base_wrench' in wanted:

@@ -193,7 +193,7 @@ class Feedforward(DynamicsNode):
         return self._contacts.values()
 
     def publish_diagnostics(self) -> None:
-        """Publish the state, and warn about missing states, subscribers and the watchdog."""
+        """Publish the state, and warn of what is missing or contradicts the settings."""
         super().publish_diagnostics()
         controller = self._controller
         if controller is None or not self.active:
@@ -206,6 +206,8 @@ class Feedforward(DynamicsNode):
             self.warn('no_subscriber', 'nothing subscribes to the commands: '
                       f'{self._torque.topic_name}, {self._commands.topic_name}')
         self._contacts.look()
+        if self._outputs is not None:
+            self._outputs.efforts.warn(self)
         if self._watchdog is not None:
             self._watchdog.look()
         for publisher in (self._torque, self._commands):
@@ -261,7 +263,7 @@ class Feedforward(DynamicsNode):
             return
         arrived = time.monotonic()
         try:
-            q, qd, _ = reader.read_on(message, self._on_jump)
+            q, qd, effort = reader.read_on(message, self._on_jump)
         except StateError as error:
             self.warn(error.kind, f'joint_states: {error}')
             return
@@ -273,8 +275,10 @@ class Feedforward(DynamicsNode):
             if self.active:
                 if self._watchdog is not None:
                     self._watchdog.notice_takeover(controller, arrived)
-                self._publish(outputs, controller.on_state(
-                    q, qd, nanoseconds(message.header.stamp), arrived))
+                answer = controller.on_state(q, qd, nanoseconds(message.header.stamp), arrived)
+                self._publish(outputs, answer)
+                outputs.efforts.state(q, qd, effort)
+                outputs.efforts.command(q, qd, answer)
 
     def _on_jump(self, error: StateError) -> None:
         with self._lock:

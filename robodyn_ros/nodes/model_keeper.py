@@ -115,12 +115,14 @@ class ModelKeeper:
         Runs the work ``build``; without it models are built in this process.
     commands : bool
         Whether the dynamics are those of commanded torques, see `make_dynamics`.
+    check : callable, optional
+        Raises a `RobodynError` for a model that the node cannot use.
     """
 
     def __init__(self, kernels: tuple[str, ...], report: Callable[[str, str], None],
                  on_swap: Callable[[Running], None], helper: HelperProcess | None = None, *,
-                 commands: bool = False):
-        self._commands = commands
+                 commands: bool = False, check: Callable[[Model], None] | None = None):
+        self._commands, self._check = commands, check
         self._kernels, self._report, self._on_swap = kernels, report, on_swap
         self._helper = helper
         self._lock = threading.RLock()
@@ -243,6 +245,8 @@ class ModelKeeper:
             built = self._build(request)
             if built.model is None:
                 raise RobodynError(built.error)
+            if self._check is not None:
+                self._check(built.model)
             dynamics = make_dynamics(built.model, request.options, commands=request.commands)
             dynamics.warm_up(*request.kernels)
         except Exception as error:  # after any error, the old model keeps running

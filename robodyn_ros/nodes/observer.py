@@ -13,15 +13,11 @@ from sensor_msgs.msg import JointState
 from std_srvs.srv import Trigger
 
 from robodyn_interfaces.msg import Contact as ContactMessage
-from robodyn_ros.dynamics import RobotDynamics
-from robodyn_ros.dynamics.efforts import (
-    applied_torque,
-    complete_torque,
-    effort_factors,
-    sensed_model,
-)
+from robodyn_ros.dynamics import RobotDynamics, efforts
 from robodyn_ros.errors import RobodynError
+from robodyn_ros.model import Model
 from robodyn_ros.nodes.base import DynamicsNode
+from robodyn_ros.nodes.effort_check import known_factors
 from robodyn_ros.nodes.fast_path import DEPTH
 from robodyn_ros.nodes.health_keeper import HealthKeeper
 from robodyn_ros.nodes.joint_states import StateError, StateReader
@@ -133,6 +129,11 @@ class Observer(DynamicsNode):
             topics.insert(0, (JointState, commands, self._on_command, SENSOR_DATA))
         self.listen(*topics)
 
+    def check_model(self, model: Model) -> None:
+        """Refuse currents without the gains of their drives."""
+        if model.effort.measured != 'external_torque':
+            efforts.effort_factors(model, model.joint_names)
+
     def on_model(self, running: Running) -> None:
         """Begin to observe with a new model; a contact continues if the joints are the same."""
         model, before = running.model, self._now
@@ -142,17 +143,14 @@ class Observer(DynamicsNode):
         if before is not None and before.running.joints.joint_names == \
                 running.joints.joint_names:
             detector.state = before.detector.state
-        external = model.effort.measured == 'external_torque'
         self._command = None
-        dynamics = running.dynamics
-        if sensed_model(model) is not model:
-            dynamics = dynamics.with_model(sensed_model(model))
-        smooth = smoothed(running.dynamics)
-        smooth.tree.warm_up('gravity', 'friction')
+        dynamics = smoothed(running.dynamics)
+        dynamics.tree.warm_up('gravity', 'friction')
         self._now = Observation(
-            running, smooth, StateReader(running.joints), None if external else effort_factors(
-                model, tuple(running.joints.joint_names)),
-            MomentumObserver(dynamics, wanted or thresholds.bandwidth,
+            running, dynamics, StateReader(running.joints),
+            known_factors(model, running.joints.joint_names),
+            MomentumObserver(dynamics.with_model(efforts.sensed_model(model)),
+                             wanted or thresholds.bandwidth,
                              self.get_parameter('order').value),
             detector, RestCheck(running.joints.n), self._link_of(running), source)
         self._health.on_model(running)
@@ -270,7 +268,7 @@ class Observer(DynamicsNode):
             if self._command is None:
                 self.warn('no_effort', 'there are no commanded torques yet')
                 return None
-            return applied_torque(dynamics, q, qd, self._command)
+            return efforts.applied_torque(dynamics, q, qd, self._command)
         if effort is None:
             self.warn('no_effort', 'joint_states have no efforts, which an observer needs; '
                                    'publish them, or set torque_topic')
@@ -280,7 +278,7 @@ class Observer(DynamicsNode):
             return None
         if now.factors is None:
             return effort
-        return complete_torque(dynamics, q, qd, effort @ now.factors)
+        return efforts.complete_torque(dynamics, q, qd, effort @ now.factors)
 
     def _is_frozen(self, now: Observation, q: Any, qd: Any) -> bool:
         """Return whether positions have stayed the same too long for the measured velocities."""

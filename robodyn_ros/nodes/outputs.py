@@ -9,6 +9,7 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
 
 from robodyn_ros.nodes.dynamics import view
+from robodyn_ros.nodes.effort_check import EffortCheck
 from robodyn_ros.nodes.model_keeper import Running
 
 
@@ -22,6 +23,7 @@ class Outputs:
     torque_view: Any
     commands: Float64MultiArray
     commands_view: Any
+    efforts: EffortCheck
 
     @classmethod
     def of(cls, running: Running, order: list[int]) -> Outputs:
@@ -29,4 +31,5 @@ class Outputs:
         names = list(running.joints.joint_names)
         torque = JointState(name=names, effort=[0.0] * len(names))
         commands = Float64MultiArray(data=[0.0] * len(order))
-        return cls(running, order, torque, view(torque.effort), commands, view(commands.data))
+        return cls(running, order, torque, view(torque.effort), commands, view(commands.data),
+                   EffortCheck(running))

@@ -47,13 +47,20 @@ class RestCheck:
         total = float(self._squares.sum())
         return float(self._products.sum()) / total if total > 1e-6 else float('nan')
 
-    def contradiction(self) -> str:
-        """Return how the torques contradict the setting; empty if they do not."""
+    def contradiction(self, what: str = 'measured torques', key: str = 'effort') -> str:
+        """Return how the torques contradict the setting; empty if they do not.
+
+        Parameters
+        ----------
+        what, key : str
+            The torques, and the setting, for the text.
+        """
         slope = self.slope
         if len(self._poses) < FEWEST or not abs(slope - 1) > WRONG:
             return ''
-        return (f'at rest in {len(self._poses)} poses the torques are {slope:.2f} times those of '
-                'gravity: the setting of what efforts mean is wrong (robodyn effort)')
+        return (f'at rest in {len(self._poses)} poses, {what} are {slope:.2f} times those of '
+                f'gravity: the setting `{key}` is wrong, or a load is not described '
+                '(robodyn effort tells from a log what efforts mean)')
 
     def to_text(self) -> str:
         """Return the slope and the number of poses."""
