@@ -11,8 +11,8 @@ from robodyn_ros.model.model import (
     ROTOR,
     LinkFrame,
     Model,
-    payload_inertial,
 )
+from robodyn_ros.model.payload import payload_inertial
 
 __all__ = ['A_MODEL', 'LINK_FRICTION', 'MOTOR_FRICTION', 'PARAMETER_NAMES', 'RIGID', 'ROTOR',
            'Joints', 'LinkFrame', 'Model', 'build_model', 'load_model', 'model_from_dh',

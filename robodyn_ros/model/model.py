@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from numbers import Real
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,13 +16,12 @@ from robodyn_ros.description.robot import EffortMeaning, Finding, RobotDescripti
 from robodyn_ros.errors import UnknownNameError, ValueRangeError
 from robodyn_ros.html_table import html_table
 from robodyn_ros.model.joints import Joints
+from robodyn_ros.model.payload import payload_inertial
 from robodyn_ros.numerics import real_array
 from robodyn_ros.spatial import (
     INERTIAL_PARAMETER_NAMES,
     Array,
-    Inertial,
     inertial_parameters,
-    is_inertia,
     transform_inertial,
 )
 
@@ -31,12 +29,6 @@ PARAMETER_NAMES = (*INERTIAL_PARAMETER_NAMES, 'Fvl', 'Fcl', 'offl', 'Ia', 'Fvm',
 # indices within the parameters of one joint
 RIGID, ROTOR = tuple(range(10)), 13
 LINK_FRICTION, MOTOR_FRICTION = (10, 11, 12), (14, 15, 16)
-
-# Limits that detect wrong units (grams, millimetres); the strongest industrial arms carry 2300 kg.
-HEAVIEST = 1e5  # kg, mass of a payload
-FARTHEST = 1e3  # m, distance of a payload's centre of mass
-
-
 A_MODEL = 'a Model, as load_model returns it'  # what is valid where a robot is expected
 
 
@@ -268,7 +260,7 @@ class Model:
         link : str
             Name of the link.
         mass : float
-            kg, from 0 to `HEAVIEST`.
+            kg, from 0 to 1e5.
         com : array-like, shape (3,)
             Centre of mass in the link frame, m.
         inertia : array-like, shape (3, 3), optional
@@ -333,19 +325,3 @@ def base_velocity_names(link: str | None) -> tuple[str, ...]:
     """Return the names of the six velocities of a floating base; none if ``link`` is None."""
     return () if link is None else tuple(
         f'{link}.{component}' for component in ('vx', 'vy', 'vz', 'wx', 'wy', 'wz'))
-
-
-def payload_inertial(mass: float, com: ArrayLike, inertia: ArrayLike | None) -> Inertial:
-    """Return the inertial of a payload; for parameters and errors see `Model.with_payload`."""
-    centre = real_array('com', com, (3,))
-    tensor = np.zeros((3, 3)) if inertia is None else real_array('inertia', inertia, (3, 3))
-    if isinstance(mass, bool) or not isinstance(mass, Real) or not 0 <= mass <= HEAVIEST:
-        raise ValueRangeError('payload mass', mass, f'0 to {HEAVIEST:g} kg')
-    if not np.abs(centre).max() <= FARTHEST:
-        raise ValueRangeError('payload com', centre.tolist(),
-                              f'finite numbers of at most {FARTHEST:g} m')
-    if not is_inertia(tensor):
-        raise ValueRangeError('payload inertia', tensor.tolist(),
-                              'symmetric, principal moments >= 0, each at most the sum of the '
-                              'other two')
-    return Inertial(float(mass), centre, tensor)

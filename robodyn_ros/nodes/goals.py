@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from dataclasses import fields
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -58,3 +59,13 @@ def fill(message: IdentifyDynamics.Result, outcome: Outcome) -> None:
         message.reduced_parameter = list(fewer.base_.names)
         message.reduced_value = fewer.estimate_.values.tolist()
         message.reduced_standard_deviation = fewer.uncertainty_.deviation.tolist()
+
+
+def list_files(message: Any, folder: Path, recordings: list[str]) -> None:
+    """Write into the result of a run what its folder contains, and which logs can be used."""
+    message.folder = str(folder)
+    message.files = sorted(str(path.relative_to(folder))
+                           for path in folder.rglob('*') if path.is_file())
+    if not message.success and recordings:
+        message.reasons = [*message.reasons, 'the recordings can be used as log '
+                           + ', '.join(recordings)]

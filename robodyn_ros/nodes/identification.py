@@ -32,7 +32,7 @@ from robodyn_ros.identification.verdict import MEANINGS
 from robodyn_ros.nodes import payload_goals
 from robodyn_ros.nodes.base import DynamicsNode
 from robodyn_ros.nodes.fast_path import DEPTH
-from robodyn_ros.nodes.goals import feedback_of, fill, goal_of
+from robodyn_ros.nodes.goals import feedback_of, fill, goal_of, list_files
 from robodyn_ros.nodes.joint_states import StateError, StateReader
 from robodyn_ros.nodes.model_clients import ModelClient, PayloadClient
 from robodyn_ros.nodes.model_keeper import Running
@@ -297,17 +297,9 @@ class Identification(DynamicsNode):
         except Exception as error:  # a goal must not end the node
             result.reasons = [f'{type(error).__name__}: {error}', *result.reasons]
         if job.folder is not None:
-            self._list_files(job, job.folder, result)
-
-    def _list_files(self, job: Job, folder: Path, result: IdentifyDynamics.Result) -> None:
-        """Write into the result what the folder of its run contains."""
-        result.folder = str(folder)
-        result.files = sorted(str(path.relative_to(folder))
-                              for path in folder.rglob('*') if path.is_file())
-        kept = [str(one.folder.relative_to(self._runs.root)) for one in job.recorders if one.count]
-        if not result.success and kept:
-            result.reasons = [*result.reasons, 'the recordings can be used as log '
-                              + ', '.join(kept)]
+            kept = [str(one.folder.relative_to(self._runs.root)) for one in job.recorders
+                    if one.count]
+            list_files(result, job.folder, kept)
 
     def _robot(self, job: Job) -> tuple[Running, StateMonitor]:
         """Return the model and its monitor; wait up to `PATIENCE` for a robot_description."""
