@@ -9,6 +9,7 @@ measured logs of a UR10 and a TX40, whose second halves are free motions as well
 """
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -67,7 +68,7 @@ class Motion:
 
 
 class Plant:
-    """A true robot under computed torque of its description."""
+    """A true robot under computed torque of its description, with roughly known rotors."""
 
     def __init__(self, name, rng):
         path, self.flange, self.elbow, noise, friction, self.constant = ROBOTS[name]
@@ -85,7 +86,8 @@ class Plant:
                                   position_noise=1e-6, velocity_noise=1e-3))
         self.rng, self.noise = rng, noise * size
         self.place = [self.sim.joint_names.index(j) for j in self.model.joint_names]
-        self.dynamics = rd.Dynamics(self.model.without_friction(), friction_width=0.01)
+        self.dynamics = rd.Dynamics(replace(self.model.without_friction(), armature=0.25 * size),
+                                    friction_width=0.01)
 
     def start(self, motion):
         """Put the robot at the start of a motion."""

@@ -10,7 +10,6 @@ still poses.
 """
 
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -26,14 +25,7 @@ SPEED = 0.5  # of the velocity limits
 
 
 class Arm(Plant):
-    """A plant whose controller knows roughly what its rotors are, as those of real arms do."""
-
-    def __init__(self, name, rng):
-        super().__init__(name, rng)
-        limit = self.model.effort_limit
-        armature = 0.25 * np.where(np.isfinite(limit), limit, 50) / 87
-        self.dynamics = rd.Dynamics(replace(self.model.without_friction(), armature=armature),
-                                    friction_width=0.01)
+    """A plant that plays small motions."""
 
     def play(self, motion):
         """Return the log of a small motion."""
