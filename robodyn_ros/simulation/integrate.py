@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -179,25 +179,25 @@ def _sample_times(times: ArrayLike | None, duration: float) -> Array:
     return at
 
 
-class _Plant:
+class _Plant(Protocol):
     """A robot whose state is one vector y, as solvers need it."""
 
     n: int
 
     def start(self, q: ArrayLike, qd: ArrayLike | None) -> Array:
         """Return the state at the start."""
-        raise NotImplementedError
+        ...
 
     def split(self, y: Array) -> tuple[Array, ...]:
         """Return q and qd; of a robot with elastic joints theta and theta_d as well."""
-        raise NotImplementedError
+        ...
 
     def rate(self, y: Array, tau: Array, push: Wrenches | None, base: BaseMotion | None) -> Array:
         """Return dy/dt under torques, wrenches on links, and a motion of the base."""
-        raise NotImplementedError
+        ...
 
 
-class _Rigid(_Plant):
+class _Rigid:
     """Positions and velocities of the independent joints."""
 
     def __init__(self, dynamics: RobotDynamics):
@@ -221,7 +221,7 @@ class _Rigid(_Plant):
         return np.concatenate([moved, qdd])
 
 
-class _Elastic(_Plant):
+class _Elastic:
     """Positions of links and motors, then their velocities."""
 
     def __init__(self, dynamics: FlexibleDynamics, theta: ArrayLike | None,
