@@ -1,8 +1,8 @@
-"""Model health of an identified Panda and UR10: false alarms, and how soon drift is told.
+"""Model health of an identified Panda and UR10: false alarms, and how soon drift is reported.
 
 The true robots differ from their descriptions in masses, centres, rotors and friction, have noisy
 sensors, and a torque ripple and Stribeck friction that the identified model lacks. They are
-identified from 20 s of a simulated log at 1 kHz; the promised residual comes from the validation
+identified from 20 s of a simulated log at 1 kHz; the expected residual comes from the validation
 with another one. Then hours of motion pass in fast-forward: ten states a second, as the means over
 windows of 0.1 s, whose noise is that of the sensors after the mean. The task, a random periodic
 motion, changes every ten minutes.
@@ -18,7 +18,7 @@ import numpy as np
 import robodyn_ros as rd
 from robodyn_ros.description.examples import example_robots
 from robodyn_ros.experiment.results import free_motions
-from robodyn_ros.observation.health import KINDS, ModelHealth, promised_residual
+from robodyn_ros.observation.health import KINDS, ModelHealth, expected_residual
 from robodyn_ros.observation.windows import SLOWEST, WINDOW, Window
 from robodyn_ros.simulation.truth import perturbed_urdf
 
@@ -81,8 +81,8 @@ class Plant:
                       source='simulated')
 
 
-class Fleet:
-    """The identified model of a plant, and fast-forward observations."""
+class Observed:
+    """A plant with its identified model, which is observed in fast-forward."""
 
     def __init__(self, plant):
         self.plant = plant
@@ -90,16 +90,16 @@ class Fleet:
         result = rd.identify(plant.model, logs[0], friction='coulomb')
         error = rd.validate(result, logs[1], consistent=True).total
         self.dynamics = rd.Dynamics(result.model)
-        self.promise = promised_residual(self.dynamics, free_motions(result, [logs[1]]))
-        print(f'  validation: {error:.2%} of the torque unexplained; promised residual '
-              f'{np.array2string(self.promise, precision=3)} N m')
+        self.expected = expected_residual(self.dynamics, free_motions(result, [logs[1]]))
+        print(f'  validation: {error:.2%} of the torque unexplained; expected residual '
+              f'{np.array2string(self.expected, precision=3)} N m')
         inertia, self.time = plant.inertia, 1.7e9
         self.noise = np.hypot(plant.noise * np.sqrt(STEP / WINDOW),
                               inertia * VELOCITY_NOISE * np.sqrt(2) / WINDOW)
 
     def health(self):
         """Return the health at the start of the application."""
-        return ModelHealth(self.dynamics, self.promise)
+        return ModelHealth(self.dynamics, self.expected)
 
     def task(self, health, factor=1.0, dynamics=None, speed=None):
         """Let ten minutes pass; ``factor`` scales friction: a number, or shape (N, n)."""
@@ -117,12 +117,12 @@ class Fleet:
                 yield {(one.joint, one.kind) for one in health.changes}
 
 
-def false_alarms(fleet, hours):
+def false_alarms(observed, hours):
     """Print what is reported although nothing changes."""
-    health, begun = fleet.health(), fleet.time
+    health, begun = observed.health(), observed.time
     found, before, most = {}, set(), np.zeros(4)
-    while fleet.time - begun < hours * 3600:
-        for changes in fleet.task(health):
+    while observed.time - begun < hours * 3600:
+        for changes in observed.task(health):
             for one in changes - before:
                 found[one[1]] = found.get(one[1], 0) + 1
             before = changes
@@ -134,29 +134,29 @@ def false_alarms(fleet, hours):
           f'{most[3]:.2f}')
 
 
-def drift(fleet, name, wanted, **change):
+def drift(observed, name, wanted, **change):
     """Print after how long a change is reported that begins after half an hour."""
-    health = fleet.health()
+    health = observed.health()
     for _ in range(3):
-        for _ in fleet.task(health):
+        for _ in observed.task(health):
             pass
-    begun, found, others = fleet.time, None, set()
+    begun, found, others = observed.time, None, set()
     for _ in range(6):
-        for changes in fleet.task(health, **change):
+        for changes in observed.task(health, **change):
             others |= {one for one in changes if one[0] != wanted[0]}
             if wanted in changes and found is None:
-                found = fleet.time - begun
+                found = observed.time - begun
     when = 'not reported within an hour' if found is None else f'after {found / 60:.1f} min'
-    now = [health.sentence(one, fleet.time) for one in health.changes if one.joint == wanted[0]]
+    now = [health.sentence(one, observed.time) for one in health.changes if one.joint == wanted[0]]
     print(f'  {name}: {when}; after an hour: {"; ".join(now)}; other joints: {len(others)}')
 
 
-def warm_up(fleet):
-    """Print how friction is told that is 30 % higher in the morning and falls in 20 minutes."""
-    health, begun = fleet.health(), fleet.time
+def warm_up(observed):
+    """Print how the health reports friction that is first 30 % higher and falls in 20 minutes."""
+    health, begun = observed.health(), observed.time
     for part in range(12):
         time = TASK * part + WINDOW * np.arange(round(TASK / WINDOW))
-        for _ in fleet.task(health, factor=1 + 0.3 * np.exp(-time / 1200)[:, None]):
+        for _ in observed.task(health, factor=1 + 0.3 * np.exp(-time / 1200)[:, None]):
             pass
     for one in [*health.ended, *health.changes]:
         until = f'{(one.until - begun) / 60:.0f} min' if one.until else 'the end (2 h)'
@@ -164,14 +164,14 @@ def warm_up(fleet):
               f'{(one.since - begun) / 60:.0f} min to {until}')
 
 
-def wear(fleet):
+def wear(observed):
     """Print when friction is reported that grows by 2 % an hour."""
-    health, begun, first = fleet.health(), fleet.time, {}
+    health, begun, first = observed.health(), observed.time, {}
     for part in range(60):
         time = TASK * part + WINDOW * np.arange(round(TASK / WINDOW))
-        for changes in fleet.task(health, factor=1 + 0.02 * time[:, None] / 3600):
+        for changes in observed.task(health, factor=1 + 0.02 * time[:, None] / 3600):
             for one in changes:
-                first.setdefault(one, (fleet.time - begun) / 3600)
+                first.setdefault(one, (observed.time - begun) / 3600)
     print('  friction + 2 % an hour: ' + ', '.join(
         f'{joint} {kind} after {at:.1f} h' for (joint, kind), at in first.items()))
 
@@ -181,18 +181,18 @@ def main():
     for name in ROBOTS:
         print(name)
         rng = np.random.default_rng(7)
-        fleet = Fleet(Plant(name, rng))
-        n, joints = fleet.plant.model.n, fleet.plant.model.joint_names
+        observed = Observed(Plant(name, rng))
+        n, joints = observed.plant.model.n, observed.plant.model.joint_names
         for k in range(n):
             factor = np.ones(n)
             factor[k] = 1.2
-            drift(fleet, f'friction of {joints[k]} + 20 %', (joints[k], 'friction'),
+            drift(observed, f'friction of {joints[k]} + 20 %', (joints[k], 'friction'),
                   factor=factor)
-        drift(fleet, '1 kg in the hand', (joints[1], 'gravity'),
-              dynamics=fleet.plant.loaded(1.0))
-        warm_up(fleet)
-        wear(fleet)
-        false_alarms(fleet, hours)
+        drift(observed, '1 kg in the hand', (joints[1], 'gravity'),
+              dynamics=observed.plant.loaded(1.0))
+        warm_up(observed)
+        wear(observed)
+        false_alarms(observed, hours)
 
 
 if __name__ == '__main__':

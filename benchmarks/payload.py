@@ -1,4 +1,4 @@
-"""Payloads on an identified Panda and UR10 in simulation: repeatability, and what intervals hold.
+"""Payloads on an identified Panda and UR10 in simulation: errors, and coverage of the intervals.
 
 The true robots differ from their descriptions in masses, rotors and friction, and their sensors
 are noisy, see `contacts.Plant`. The robots are identified from one simulated log. Then 20 bodies
@@ -98,8 +98,8 @@ def main():
         report('beside the model', bodies, alone)
         report('with a log without it', bodies, beside)
         report('still poses', bodies, still)
-        print(f'  empty hand: {sum(f.state == "empty" for f in empty)} of {len(empty)} told as '
-              f'empty, mass within {max(abs(f.mass) for f in empty) * 1e3:.0f} g')
+        print(f'  empty hand: {sum(f.state == "empty" for f in empty)} of {len(empty)} reported '
+              f'as empty, mass within {max(abs(f.mass) for f in empty) * 1e3:.0f} g')
 
 
 if __name__ == '__main__':

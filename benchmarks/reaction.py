@@ -32,8 +32,8 @@ POSE = np.array([0.2, 0.5, -0.6])
 TEXT = rd.load_model('urdf/articulated_3r.urdf.xacro').description.urdf
 
 
-class Ear:
-    """Remembers stamp and arrival of contacts and torques."""
+class Arrivals:
+    """Stamps and arrival times of contacts and torques."""
 
     def __init__(self, world):
         self.contacts, self.torques = [], []
@@ -62,14 +62,14 @@ def push(world, force):
 
 
 def acknowledge(world):
-    """Acknowledge the last contact once it is over; setting the pose counts as one."""
+    """Acknowledge the last contact once it is over; moving to the pose may look like one."""
     def done():
         answer = world.call(Trigger, 'feedforward/acknowledge_contact', Trigger.Request())
         return answer.success or 'no contact' in answer.message
     world.wait(done, 'the acknowledgement', 20.0)
 
 
-def trial(world, ear):
+def trial(world, arrivals):
     """Return the delay between stamps and between arrivals, s."""
     acknowledge(world)
     message = trajectory(('waist', 'shoulder', 'elbow'), [
@@ -77,16 +77,16 @@ def trial(world, ear):
     world.publish(JointTrajectory, 'feedforward/reference', message)
     world.spin(1.0)
     before = world.count('feedforward', 'contact')
-    ear.contacts.clear()
-    ear.torques.clear()
+    arrivals.contacts.clear()
+    arrivals.torques.clear()
     push(world, -30.0)
-    world.wait(lambda: ear.contacts, 'a contact', 10.0)
+    world.wait(lambda: arrivals.contacts, 'a contact', 10.0)
     push(world, 0.0)
     world.wait(lambda: world.count('feedforward', 'contact') > before, 'the reaction', 10.0)
     world.spin(1.5)  # until the diagnostics tell the delay
     delay = float(world.diagnostics['feedforward']['reaction_delay'])
-    stamp, heard = ear.contacts[0]
-    changed = [at for one, at in ear.torques if one >= stamp + delay - 1e-7][0]
+    stamp, heard = arrivals.contacts[0]
+    changed = [at for one, at in arrivals.torques if one >= stamp + delay - 1e-7][0]
     return delay, changed - heard
 
 
@@ -100,13 +100,13 @@ def main():
     try:
         world.wait_for_model('observer')
         loop.begin(POSE)
-        ear = Ear(world)
+        arrivals = Arrivals(world)
         world.spin(2.0)
-        found = np.array([trial(world, ear) for _ in range(count)]) * 1e3
+        found = np.array([trial(world, arrivals) for _ in range(count)]) * 1e3
         for name, row in zip(('stamps', 'arrivals'), found.T, strict=True):
             print(f'contact to changed command, {name}: median {np.median(row):.2f} ms, '
                   f'90 % {np.quantile(row, 0.9):.2f} ms, most {row.max():.2f} ms ({count} pushes)')
-        ear.close()
+        arrivals.close()
     except AssertionError as error:
         raise SystemExit(f'{error}: {world.diagnostics}') from None
     finally:

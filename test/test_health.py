@@ -18,8 +18,8 @@ from robodyn_ros.observation.health import (
     FEWEST,
     MARGIN,
     ModelHealth,
-    promised_residual,
-    read_promise,
+    expected_residual,
+    read_expected_residual,
 )
 from robodyn_ros.observation.health_file import (
     LARGEST,
@@ -34,7 +34,7 @@ from robodyn_ros.observation.windows import SLOWEST, WINDOW, Window
 TEXT = rd.load_model('urdf/articulated_3r.urdf.xacro').description.urdf
 FRICTION = {'joints': {name: {'link_friction': {'coulomb': 2.0, 'viscous': 1.0}}
                        for name in ('waist', 'shoulder', 'elbow')}}
-PROMISE = np.array([0.2, 0.2, 0.1])
+EXPECTED = np.array([0.2, 0.2, 0.1])
 NOW = 1.7e9
 
 
@@ -52,7 +52,7 @@ def motion(dynamics):
 
 def observed(dynamics, motion, extra, times=2):
     """The health after a motion whose joints need ``extra(q, qd)`` beyond their model, N m."""
-    health = ModelHealth(dynamics, PROMISE)
+    health = ModelHealth(dynamics, EXPECTED)
     q, qd, moving = motion
     rows = list(zip(q, qd, -extra(q, qd) * np.ones_like(q), moving, strict=True))
     for _ in range(times):
@@ -126,7 +126,7 @@ def test_no_residual_within_the_promise_is_taken_for_a_change(dynamics, motion, 
         for weight, term in zip(weights, (np.sign(qd), qd, np.ones_like(qd),
                                           dynamics.gravity(q)), strict=True):
             form = form + weight * term / (np.abs(term).max(axis=0) + 1e-9)
-        return form * MARGIN * PROMISE / np.maximum(np.abs(form).max(axis=0), 1e-9)
+        return form * MARGIN * EXPECTED / np.maximum(np.abs(form).max(axis=0), 1e-9)
     assert not observed(dynamics, motion, extra, times=1).changes
 
 
@@ -147,7 +147,7 @@ def test_only_free_motion_counts(dynamics):
     q, qd, residual = np.full(3, 0.3), np.full(3, 0.5), np.full(3, -1.0)
 
     def weight(contact=NONE, qd=qd, step=0.025):
-        health = ModelHealth(dynamics, PROMISE)
+        health = ModelHealth(dynamics, EXPECTED)
         for k in range(41):
             health.update(k * step, q, qd * (1 if k % 2 else 1.1), residual, contact)
         return health.memories['minutes'].weight
@@ -155,7 +155,7 @@ def test_only_free_motion_counts(dynamics):
     np.testing.assert_allclose(weight(INTENDED), 1, rtol=0.01)  # it may be friction
     assert not weight(ACCIDENTAL).any() and not weight(step=0.06).any()
     np.testing.assert_allclose(weight(qd=np.array([0.5, 0.001, -0.5])), [10, 0, 10], rtol=0.01)
-    health = ModelHealth(dynamics, PROMISE)
+    health = ModelHealth(dynamics, EXPECTED)
     for k in range(41):
         health.update(0.025 * k, q, qd * (-1)**k, residual, NONE)
     assert not health.memories['minutes'].weight.any()
@@ -171,24 +171,24 @@ def test_the_promise_is_the_residual_of_a_log_and_goes_through_the_motor_file(
     t, q, qd, qdd = fourier_motion(dynamics.model, rng, 6.0, 200, frequency=0.3)
     tau = dynamics.inverse_dynamics(q, qd, qdd)
     ripple = 0.4 * np.sign(qd) * [0, 0, 1]
-    found = promised_residual(dynamics, [(t, q, qd, tau + ripple)])
+    found = expected_residual(dynamics, [(t, q, qd, tau + ripple)])
     assert found[2] == pytest.approx(0.4, rel=0.1) and found[:2].max() < 0.1
-    assert promised_residual(dynamics, [(t[:400], q[:400], qd[:400], tau[:400])]) is None
+    assert expected_residual(dynamics, [(t[:400], q[:400], qd[:400], tau[:400])]) is None
     path, names = tmp_path / 'motors.yaml', dynamics.joints.joint_names
     path.write_text(yaml.safe_dump(FRICTION | {'residual': dict(zip(
         names, found.tolist(), strict=True))}))
-    assert np.array_equal(read_promise(path, names), found)
+    assert np.array_equal(read_expected_residual(path, names), found)
     assert rd.load_model(TEXT, motors=path).link_friction.any()  # the description ignores it
-    assert read_promise(FRICTION, names) is None
+    assert read_expected_residual(FRICTION, names) is None
     with pytest.raises(rd.DescriptionError, match='elbow'):
-        read_promise({'residual': {'waist': 1.0, 'shoulder': 1.0, 'elbow': -1.0}}, names)
+        read_expected_residual({'residual': {'waist': 1.0, 'shoulder': 1.0, 'elbow': -1.0}}, names)
 
 
 def test_the_observer_feels_what_the_health_needs(dynamics, rng):
     """The sign of the residual and the averages over windows, from states to friction."""
     t, q, qd, qdd = fourier_motion(dynamics.model, rng, 70.0, 100, frequency=0.1)
     tau = dynamics.inverse_dynamics(q, qd, qdd) + 0.25 * dynamics.friction(qd, q)
-    health = ModelHealth(dynamics, PROMISE)
+    health = ModelHealth(dynamics, EXPECTED)
     residuals = MomentumObserver(dynamics).run(t, q, qd, tau)
     for row in zip(t, q, qd, residuals, strict=True):
         health.update(*row, NONE)
@@ -212,7 +212,7 @@ def test_the_state_goes_through_its_file(dynamics, worn, tmp_path):
     path = tmp_path / 'new' / 'observer.health.json'
     write_state(path, worn.to_dict('A'))
     assert os.listdir(path.parent) == [path.name] and path.stat().st_size < 20_000
-    again = ModelHealth(dynamics, PROMISE)
+    again = ModelHealth(dynamics, EXPECTED)
     assert not again.restore(read_state(path), str(path), 'B') and not again.changes
     assert again.restore(read_state(path), str(path), 'A')
     assert again.to_dict('A') == worn.to_dict('A')
@@ -253,7 +253,7 @@ def test_a_hostile_state_is_refused_or_harmless(dynamics, worn, motion, data, va
             break
         place = place[key]
     place[key] = value
-    health = ModelHealth(dynamics, PROMISE)
+    health = ModelHealth(dynamics, EXPECTED)
     empty = copy.deepcopy(health.to_dict('A'))
     try:
         used = health.restore(content, 'file', 'A')

@@ -1,8 +1,8 @@
 """Balancing of robots (Kolyubin 1.3): the best masses and stiffnesses at given places.
 
-Counter-masses and springs can take the static load off the motors, and counter-masses the forces
-of inertia off the mounting. Both are linear in the masses and stiffnesses, which are found by
-least squares within bounds.
+Counter-masses and springs can take the static load off the motors, and counter-masses the
+inertial forces off the mounting. Torques and forces are linear in the masses and stiffnesses,
+which are found by least squares within bounds.
 """
 
 from __future__ import annotations
@@ -45,15 +45,15 @@ class Balance:
     Attributes
     ----------
     masses : ndarray
-        Of the counter-masses, kg.
+        Masses of the counter-masses, kg.
     stiffnesses : ndarray
-        Of the springs between links, N/m.
+        Stiffnesses of the springs between links, N/m.
     joint_stiffnesses, joint_rests : ndarray
-        Of the springs at joints, N m/rad or N/m, and their positions at rest, rad or m; nan for a
-        stiffness of 0.
+        Stiffnesses of the springs at joints, N m/rad or N/m, and their rest positions, rad or m;
+        NaN for a stiffness of 0.
     before, after : ndarray, shape (n,) or (6,)
-        Root mean squares of the motors' static torques, or of the shaking force and moment,
-        without and with these.
+        Root mean squares of the motors' static torques (N m or N), or of the shaking force and
+        moment (N and N m), without and with the counter-masses and springs.
     dynamics : RobotDynamics
         The robot with the counter-masses.
     springs, joint_springs : tuple

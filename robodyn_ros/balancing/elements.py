@@ -146,7 +146,10 @@ def pull_of(dynamics: RobotDynamics, motion: FullMotion, spring: Spring) -> Arra
 
 
 def twist_of(dynamics: RobotDynamics, q: Array, spring: JointSpring) -> tuple[Array, Array]:
-    """Return the torques that hold 1 N m/rad at rest at zero, and those of 1 N m; (N, n) each."""
+    """Return the torques that hold a robot against a spring at a joint, (N, n) each.
+
+    First for a stiffness of 1 N m/rad and a rest position of zero, then for a constant 1 N m.
+    """
     if spring.joint not in dynamics.joint_names:
         raise UnknownNameError('joint of a spring', spring.joint, dynamics.joint_names)
     unit = np.zeros_like(q)

@@ -36,13 +36,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_loops(parser)
     add('--format', type=Path, metavar='FILE', help='YAML file that describes the logs')
     add('--without', nargs='+', type=Path, default=[], metavar='LOG',
-        help='logs without the payload, best of the same motion: the model may then be inexact')
+        help='logs without the payload, preferably of the same motion: the model may then be '
+        'inexact')
     add('--flange', default='', metavar='LINK', help='link whose frame is that of the flange for '
         'Universal Robots and Franka (default: tool0, or a link whose name ends in link8)')
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print the payload and what sets it; return 1 if nothing is there."""
+    """Print the payload and the requests that set it; return 1 if there is no payload."""
     urdf, motors, uncertainty = _files(options)
     model = load_model(urdf, motors=motors)
     robot = dynamics_of(model, options.loops)

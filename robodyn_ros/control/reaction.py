@@ -60,7 +60,7 @@ class Reaction:
         Raises
         ------
         ReferenceRefused
-            Always then.
+            A contact was not acknowledged.
         """
         if self.active:
             raise ReferenceRefused('an accidental contact was not acknowledged; valid after '
@@ -91,9 +91,10 @@ class Reaction:
 
 
 def react(controller: Controller, stamp: int, now: float) -> bool:
-    """Let a controller react to an accidental contact, if it is to react; return if this is new.
+    """Let a controller react to an accidental contact; return whether a reaction begins.
 
-    Its references are dropped, and new ones are refused until the contact is acknowledged.
+    Its references are dropped, and new ones are refused until the contact is acknowledged. No
+    reaction begins if the controller is not set to react, or is reacting already.
 
     Parameters
     ----------

@@ -50,9 +50,9 @@ class BaseMotion:
     specific_force: ArrayLike | None = None
 
     def values(self, model: Model) -> Array:
-        """Return what the kernels need of the motion, shape (9,) or (N, 9).
+        """Return the motion as the kernels take it, shape (9,) or (N, 9).
 
-        Angular velocity, angular acceleration, and specific force.
+        It consists of angular velocity, angular acceleration and specific force.
 
         Parameters
         ----------
@@ -93,7 +93,7 @@ class BaseMotion:
         acceleration = _vectors('acceleration', self.acceleration)
         if self.specific_force is not None:
             if self.rotation is not None or acceleration.any():
-                raise ValueRangeError('specific_force', 'given beside acceleration or rotation',
+                raise ValueRangeError('specific_force', 'given with acceleration or rotation',
                                       'specific_force alone, which contains both')
             return _vectors('specific_force', self.specific_force)
         if self.rotation is None:

@@ -1,4 +1,4 @@
-"""Digests that name compiled kernels: of all that the traced functions read."""
+"""Digests that identify compiled kernels: they cover everything that the traced functions read."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Angles that describe an orientation, and the matrix between their rates and angular velocity.
 
 ``omega = T(phi) dphi/dt`` in root axes (Velagić ch. 4; Siciliano and others, section 3.6). The
-columns of T are the axes of the three turns, each carried by the turns before it.
+columns of T are the axes of the three elementary rotations, each rotated by those before it.
 """
 
 from __future__ import annotations
@@ -51,7 +51,10 @@ def rate_matrix(angles: Array, kind: str) -> Array:
 
 
 def rate_drift(matrix: Array, rates: Array, kind: str) -> Array:
-    """Return ``dT/dt dphi/dt``, shape (..., 3): each axis turns with the turns before it."""
+    """Return ``dT/dt dphi/dt``, shape (..., 3), rad/s^2.
+
+    Each axis rotates with the elementary rotations before it.
+    """
     order = (2, 1, 0) if kind == 'rpy' else (0, 1, 2)
     carried, total = np.zeros_like(rates), np.zeros_like(rates)
     for k in order:

@@ -58,18 +58,18 @@ def with_symbols(catalogue: Catalogue, parameters: Any, curves: Any = None) -> C
     """
     model, tree = catalogue.model, catalogue.tree
     chi = np.array(parameters, dtype=object).reshape(-1, PARAMETERS)
-    rigid = np.zeros((len(tree.parent), 10), dtype=object)
-    rigid[:tree.bodies] = chi[:, :10]
+    inertial = np.zeros((len(tree.parent), 10), dtype=object)
+    inertial[:tree.bodies] = chi[:, :10]
     spinning = [i for i in range(tree.bodies) if not np.isnan(model.spin_axis[i, 0])]
     for rotor, i in enumerate(spinning, tree.bodies):
         axis = tree.axis[rotor]
         inertia = chi[i, 13] * inertia_components(
             np.outer(axis, axis) / model.gear_ratio[i] ** 2)
-        rigid[rotor, :6] = inertia
+        inertial[rotor, :6] = inertia
         if tree.parent[rotor] >= 0:
-            rigid[tree.parent[rotor], :6] = rigid[tree.parent[rotor], :6] - inertia
+            inertial[tree.parent[rotor], :6] = inertial[tree.parent[rotor], :6] - inertia
     result = copy.copy(catalogue)
-    result.tree = result.light = replace(tree, inertial_parameters=rigid)
+    result.tree = result.light = replace(tree, inertial_parameters=inertial)
     result.model = _SymbolicModel(  # type: ignore[assignment]
         model.n, model.joint_names, model.row, model.motor_row, model.spin_axis,
         chi[:, 10:13], chi[:, 14:], curves, np.full(tree.bodies, curves is not None), chi[:, 13],
@@ -103,7 +103,9 @@ class ParametricCatalogue(Catalogue):
             model.friction_follows_load)
 
     def spec(self, name: str) -> KernelSpec:
-        """Return the specification of a term; the parameters of this model are its last input.
+        """Return the specification of a term.
+
+        The parameters of this model are the last input of the terms in `SHARED`.
 
         Raises
         ------
@@ -128,7 +130,7 @@ class ParametricCatalogue(Catalogue):
             return model.standard_parameters
         plain = np.zeros((len(model.link_friction), len(CURVE)))
         plain[:, :3] = model.link_friction  # viscous and Coulomb friction and the offset
-        plain[:, CURVE.index('stribeck_velocity')] = 1.0  # any; the curve has no such term
+        plain[:, CURVE.index('stribeck_velocity')] = 1.0  # no effect: the Stribeck friction is 0
         curves = np.where(model.has_curve[:, None], model.friction_curve, plain)
         return np.concatenate([model.standard_parameters, curves.ravel()])
 

@@ -13,7 +13,7 @@ UNLIMITED = 1.0  # m, range of prismatic joints without limits, to either side
 
 
 class PoseSearch:
-    """Begins with random poses and continues with ever smaller random steps around the best one.
+    """Evaluates random poses, then takes ever smaller random steps around the best one.
 
     Joints without limits are searched over a full turn, or over 1 m in each direction.
 

@@ -46,6 +46,13 @@ class Reactions(LinkFunctions):
         -------
         ndarray, shape (b, 6) or (N, b, 6)
             A row for each of `wrench_joints`.
+
+        Raises
+        ------
+        UnknownNameError
+            There is no such frame, or no link of a wrench.
+        ShapeError
+            An array has the wrong shape.
         """
         if frame not in ('joint', 'root'):
             raise UnknownNameError('frame', frame, ('joint', 'root'))
@@ -68,7 +75,8 @@ class Reactions(LinkFunctions):
 
         It is given in the root frame, about its origin, and includes the weight of the root link;
         for a floating base, it is given in the axes of the root link. Kolyubin 1.3 calls it the
-        shaking force and moment. ``f_ext`` and ``base_motion`` are those of `inverse_dynamics`.
+        shaking force and moment. ``f_ext`` and ``base_motion`` are those of `inverse_dynamics`;
+        ``near`` has an effect only on robots with closed loops.
         """
         return -self._wrenches(q, qd, qdd, f_ext, base_motion)[..., -1, :]
 

@@ -21,7 +21,7 @@ from robodyn_ros.spatial import Array
 
 
 class TaskSpace(LinkFunctions):
-    """The part of `Dynamics` for tasks of links."""
+    """The part of `Dynamics` for tasks of a link: analytic Jacobian, operational space."""
 
     def angles(self, q: ArrayLike, link: str, angles: str = 'rpy') -> Array:
         """Angles that describe the orientation of a link in the root frame, (3,) or (N, 3), rad.
@@ -35,8 +35,13 @@ class TaskSpace(LinkFunctions):
         angles : {'rpy', 'zyz'}
             Roll, pitch and yaw as in URDF, ``Rz(yaw) Ry(pitch) Rx(roll)``, or the Euler angles a,
             b, c of ``Rz(a) Ry(b) Rz(c)``.
+
+        Raises
+        ------
+        UnknownNameError
+            There is no such link, or no such kind of angles.
         """
-        return angles_of(self.pose(q, link)[..., :3, :3], _known(angles))
+        return angles_of(self.pose(q, link)[..., :3, :3], _checked(angles))
 
     def analytic_jacobian(self, q: ArrayLike, link: str, angles: str = 'rpy') -> Array:
         """Analytic Jacobian of a link, shape (6, n) or (N, 6, n).
@@ -82,7 +87,13 @@ class TaskSpace(LinkFunctions):
         angles : {'rpy', 'zyz'}, optional
             Take the analytic Jacobian: the last three coordinates of the task are these angles,
             and the forces on them are moments about their axes. Default: the geometric Jacobian,
-            with accelerations and moments in root axes. Singular angles count as a singular pose.
+            with accelerations and moments in root axes. Where the angles are singular, the pose
+            counts as singular.
+
+        Raises
+        ------
+        UnknownNameError
+            There is no such link, axis or kind of angles.
         """
         if not axes or not set(axes) <= set(range(6)) or len(set(axes)) != len(axes):
             raise UnknownNameError('task axes', list(axes), map(str, range(6)))
@@ -96,7 +107,7 @@ class TaskSpace(LinkFunctions):
                                  terms.coriolis, terms.gravity)
 
 
-def _known(angles: str) -> str:
+def _checked(angles: str) -> str:
     if angles not in ANGLES:
         raise UnknownNameError('angles', angles, ANGLES)
     return angles

@@ -50,7 +50,8 @@ def term_bounds(model: Model, samples: int = 1024, refinements: int = 12,
                 seed: int = 0) -> TermBounds:
     """Estimate bounds of the Coriolis matrix and of gravity over the joint range.
 
-    The search finds them from below, as `inertia_bounds` does.
+    The search approaches the bounds from below, as that of `inertia_bounds` does: the true ones
+    may be a little larger.
 
     Parameters
     ----------
@@ -60,27 +61,33 @@ def term_bounds(model: Model, samples: int = 1024, refinements: int = 12,
         Number of random poses, and number of refinements, each with a tenth as many poses.
     seed : int
         Seed of the random numbers.
+
+    Raises
+    ------
+    ValueRangeError
+        The base floats.
     """
     dynamics = Dynamics(model)
     model.require_fixed_base('term_bounds')
     search = PoseSearch(model, samples, refinements, seed)
 
-    def weightless(q: Array) -> Array:
+    def minus_gravity(q: Array) -> Array:
         return np.asarray(-np.linalg.norm(dynamics.gravity(q), axis=1))
 
-    def slow(q: Array) -> Array:
-        return -_fastest(dynamics, q)[0]
+    def minus_coriolis(q: Array) -> Array:
+        return -_largest_coriolis(dynamics, q)[0]
 
-    gravity, q_gravity = search.smallest(weightless, weightless(search.poses))
-    coriolis, q_coriolis = search.smallest(slow, slow(search.poses))
+    gravity, q_gravity = search.smallest(minus_gravity, minus_gravity(search.poses))
+    coriolis, q_coriolis = search.smallest(minus_coriolis, minus_coriolis(search.poses))
     unlimited = tuple(name for k, name in enumerate(model.joint_names) if model.prismatic[
         model.body_joints.index(name)] and not np.isfinite([model.lower[k], model.upper[k]]).all())
-    return TermBounds(-coriolis, -gravity, q_coriolis, _fastest(dynamics, q_coriolis[None])[1][0],
+    return TermBounds(-coriolis, -gravity, q_coriolis,
+                      _largest_coriolis(dynamics, q_coriolis[None])[1][0],
                       q_gravity, unlimited, search.evaluations)
 
 
-def _fastest(dynamics: Dynamics, q: Array) -> tuple[Array, Array]:
-    """Return the largest norm of C over velocities of length 1, and these, (N,) and (N, n).
+def _largest_coriolis(dynamics: Dynamics, q: Array) -> tuple[Array, Array]:
+    """Return the largest norm of C over velocities of length 1, (N,), and where it is, (N, n).
 
     C is linear in the velocities; its norm is ``max u' C(qd) v``. Maximising over u and v, and
     over qd, in turn increases it in every sweep.

@@ -1,4 +1,4 @@
-"""Small motions of some joints around a pose, which tell what the robot holds."""
+"""Small motions of some joints around a pose, from which a payload is identified."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from robodyn_ros.excitation.fourier import Excitation
 from robodyn_ros.excitation.trapezoid import Trapezoid
 from robodyn_ros.spatial import Array
 
-SLOWEST_HARMONIC = 2  # of the duration, for the first of the joints
+SLOWEST_HARMONIC = 2  # lowest harmonic of the duration; the first of the joints has it
 CHECK_RATE = 50.0  # Hz
 SHORTEST, LONGEST = 2.0, 120.0  # s
-OVERSHOOT = 0.1  # of the amplitude: from there each pose is reached, once from either side
+OVERSHOOT = 0.1  # fraction of the amplitude by which joints pass a pose before they return to it
 LEAST_REST = 0.5  # s in each pose
 ACCELERATION = 1.5  # rad/s^2 or m/s^2, between poses
-# how far each joint is from the middle in each pose, by turns
+# offset of the joints in the four poses, as a fraction of the amplitude; a row for each joint, and
+# from the first row again if there are more joints
 PATTERN = np.array([[1.0, 1.0, -1.0, -1.0], [1.0, -1.0, -1.0, 1.0], [1.0, -1.0, 1.0, -1.0]])
 
 
@@ -26,8 +27,8 @@ def payload_motion(dynamics: RobotDynamics, here: Array, joints: Sequence[str], 
                    amplitude: float, speed: float, duration: float) -> Excitation:
     """Return a small motion that begins and ends at rest in a pose.
 
-    Each joint moves with two harmonics of the duration that no other joint has, so that their
-    effects can be told apart:
+    Each joint moves with two harmonics of the duration that no other joint has, so that the
+    effects of the joints can be separated:
     ``q(t) - here = a (sin(k w t) / k - sin(l w t) / l)``.
 
     Parameters
@@ -74,8 +75,9 @@ def payload_poses(dynamics: RobotDynamics, here: Array, joints: Sequence[str], *
                   amplitude: float, speed: float, duration: float) -> Trapezoid:
     """Return a motion through four poses, which rests in each of them twice.
 
-    Each pose is reached once from either side, so that static friction, which points against the
-    last motion, cancels. Parameters and errors are those of `payload_motion`.
+    Each pose is reached once from either side, so that static friction, which opposes the last
+    motion, cancels. Parameters and errors are those of `payload_motion`; a duration that is too
+    short for the poses is a ValueRangeError, too.
     """
     moving = _moving(dynamics, joints, amplitude, speed, duration)
     fastest = speed * dynamics.joints.velocity_limit[moving]
@@ -106,7 +108,7 @@ def payload_poses(dynamics: RobotDynamics, here: Array, joints: Sequence[str], *
 
 def _moving(dynamics: RobotDynamics, joints: Sequence[str], amplitude: float, speed: float,
             duration: float) -> list[int]:
-    """Return the places of joints, after a check of all numbers."""
+    """Check all arguments and return the indices of the joints that move."""
     if not joints:
         raise ValueRangeError('joints', 'none', 'at least one joint that may move')
     for joint in joints:

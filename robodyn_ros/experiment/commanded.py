@@ -1,6 +1,7 @@
 """The motion that was commanded during a recording, which is kept beside the bag.
 
-It gives a log its period and the known reference, which serves as an instrument (Kolyubin 5.5.1).
+It gives a log its period and the known reference, which serves as an instrumental variable
+(Kolyubin 5.5.1).
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from robodyn_ros.excitation import Excitation
 from robodyn_ros.identification import Log
 
 MOTION = 'motion.yaml'  # file in the folder of the bag
-START = 'start'  # its fact: stamp at which the motion began, s
+START = 'start'  # key in the facts of the motion: the stamp at which it began, s
 WITHIN = 1.0  # s by which the stamps of a log may lie outside the motion
 
 

@@ -1,4 +1,4 @@
-"""`PayloadGoal`: the request to tell what a robot holds."""
+"""`PayloadGoal`: the request to identify a payload."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from robodyn_ros.errors import IdentificationError
 from robodyn_ros.excitation import Excitation, Trapezoid, payload_motion, payload_poses
 from robodyn_ros.spatial import Array
 
-MOVING = 4  # the last joints, if none are named
+MOVING = 4  # number of joints that move if none are named: the last ones
 AMPLITUDE, SPEED = 0.4, 0.5  # rad or m, and fraction of the velocity limits
 DURATION, STILL_DURATION = 15.0, 24.0  # s
 
@@ -42,7 +42,13 @@ class PayloadGoal:
         dynamics.model.link_frame(self.link)
 
     def motion(self, dynamics: RobotDynamics, here: Array) -> Excitation | Trapezoid:
-        """Return the motion around a pose, rad or m."""
+        """Return the motion around the present pose, shape (n,), rad or m.
+
+        Raises
+        ------
+        UnknownNameError, ValueRangeError
+            See `payload_motion`.
+        """
         plan = payload_poses if self.still else payload_motion
         return plan(dynamics, here, self.joints or dynamics.joint_names[-MOVING:],
                     amplitude=self.amplitude or AMPLITUDE, speed=self.speed or SPEED,

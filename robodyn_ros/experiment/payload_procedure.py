@@ -1,4 +1,4 @@
-"""`PayloadProcedure`: moves a robot a little, and tells what it holds."""
+"""`PayloadProcedure`: moves a robot a little and identifies its payload."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from robodyn_ros.model import load_model
 from robodyn_ros.spatial import Array
 
 RESULT = 'payload.yaml'
-EFFORT_FRACTION = 0.9  # of the effort limits, with what the robot holds now
+EFFORT_FRACTION = 0.9  # largest fraction of an effort limit that the motion with the payload needs
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +43,7 @@ class PayloadOutcome:
 
 
 class _NoFit:
-    """Counts samples in place of a live fit, which would fit the robot."""
+    """Takes the place of the live fit, which would identify the robot: only counts samples."""
 
     samples = 0
 
@@ -63,7 +63,7 @@ class PayloadProcedure(Procedure):
         Parameters
         ----------
         nodes : sequence of str
-            Names of the nodes whose requests are written.
+            Names of the nodes for which requests are written.
 
         Raises
         ------
@@ -144,7 +144,8 @@ class PayloadProcedure(Procedure):
 def _check_efforts(dynamics: RobotDynamics, here: Sample, motion: Any) -> None:
     """Raise an error if the motion may exceed an effort limit.
 
-    What the measured efforts at the start differ from the model is taken as that of the payload.
+    The difference between the measured efforts at the start and those of the model is taken as
+    the effect of the payload.
     """
     joints = dynamics.joints
     factors = effort_factors(dynamics.model, tuple(joints.joint_names))
@@ -155,6 +156,6 @@ def _check_efforts(dynamics: RobotDynamics, here: Sample, motion: Any) -> None:
     if bad.any():
         joint = int(np.argmax(bad))
         raise ExperimentError(
-            f'{joints.joint_names[joint]} may need {needed[joint]:.4g} of its effort limit of '
-            f'{joints.effort_limit[joint]:.4g}; valid: another pose, a smaller amplitude, or a '
-            'slower motion')
+            f'{joints.joint_names[joint]} may need an effort of {needed[joint]:.4g}, more than '
+            f'{EFFORT_FRACTION:.0%} of its limit of {joints.effort_limit[joint]:.4g}; valid: '
+            'another pose, a smaller amplitude, or a slower motion')

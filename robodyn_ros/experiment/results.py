@@ -30,7 +30,7 @@ from robodyn_ros.identification import (
 from robodyn_ros.model import Model
 from robodyn_ros.model.kinds import JOINT_TORQUE_KINDS
 from robodyn_ros.observation.fitting import thresholds_of
-from robodyn_ros.observation.health import promised_residual
+from robodyn_ros.observation.health import expected_residual
 from robodyn_ros.report.html import save_report
 from robodyn_ros.report.pictures import save_pictures
 from robodyn_ros.report.record import Record
@@ -184,12 +184,12 @@ def contact_section(result: Result, logs: Sequence[Log]) -> dict[str, Any] | Non
 
 
 def residual_section(result: Result, logs: Sequence[Log]) -> dict[str, float] | None:
-    """Return the residual that the model promises for each joint; None if the logs give none.
+    """Return the expected residual of each joint, see `expected_residual`.
 
-    See `free_motions` for the logs that give some.
+    None if the logs do not suffice, see `free_motions`.
     """
     motions = free_motions(result, logs)
-    found = promised_residual(_measured(result), motions) if motions else None
+    found = expected_residual(_measured(result), motions) if motions else None
     return None if found is None else dict(zip(
         result.linear.whole.joints.joint_names, found.tolist(), strict=True))
 
@@ -218,7 +218,7 @@ def write_results(result: Result, validation: Validation, consistent: Validation
     reduced : Result, optional
         The estimate of the significant parameters alone.
     residual : dict, optional
-        Promised residuals for the motor file, see `residual_section`.
+        Expected residuals for the motor file, see `residual_section`.
 
     Returns
     -------

@@ -46,7 +46,7 @@ class Constraints:
     independent : tuple of int
         Indices of the independent joints; the others depend on them.
     N, J, D : sympy.Matrix
-        ``N(q) = 0``, its Jacobian, and the derivative of the Jacobian by time.
+        ``N(q) = 0``, its Jacobian, and the derivative of the Jacobian with respect to time.
     """
 
     independent: tuple[int, ...]

@@ -80,7 +80,7 @@ class Merged:
 
 
 def log_factors(result: Result) -> LogFactors:
-    """Return what merging needs of an identification; its delay of the torques is removed."""
+    """Return what merging needs of an identification; the delay of its torques is compensated."""
     delay = result.uncertainty_.delay
     blocks = [replace(block, tau=block.tau + delay * torque_slope(block))
               for block in result.observations.blocks()]

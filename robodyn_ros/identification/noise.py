@@ -16,7 +16,7 @@ from robodyn_ros.numerics import safe_divide
 from robodyn_ros.spatial import Array
 
 MAX_ORDER = 4  # order of the autoregressive model of residuals filtered at 3 times the band
-LAGS = (0, 1, 2, 3, 4, 6, 8, 12, 16, 24)  # lags between which the absorbed part is interpolated
+LAGS = (0, 1, 2, 3, 4, 6, 8, 12, 16, 24)  # lags at which the part that the fit absorbs is computed
 LONGEST_ORDER = 32  # limit of the order for a wider filter, whose model spans the same time
 SPAN = MAX_ORDER / (3 * OUTPUT_RATE)  # time that the model spans, times the band
 
@@ -27,7 +27,7 @@ class Row:
     Attributes
     ----------
     felt : ndarray of int, shape (f,)
-        Which of the b columns, and of the delay after them, are not zero.
+        Indices of the columns that are not zero: of the b parameters, and of the delay, the last.
     x : ndarray, shape (N, f)
         Weighted observations, and the column of the delay; zero for samples that are not used.
     residual : ndarray, shape (N,)

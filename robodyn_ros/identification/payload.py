@@ -36,14 +36,14 @@ from robodyn_ros.identification.statistics import uncertainty_of_blocks
 from robodyn_ros.model import Model
 from robodyn_ros.spatial import Array
 
-RADIUS = 0.15  # m, radius of gyration of a payload before anything is known of it
-WIDTH = 2.0  # standard deviations of the prior in the distance of `body_coordinates`
-LIGHTEST = 0.2  # kg, mass of the body to which the prior refers, at least
-FRICTION_CHANGE = 0.3  # standard deviation of friction under load, as a fraction
-OFFSET_CHANGE = 0.1  # of the offset, as a fraction of the friction
+RADIUS = 0.15  # m, radius of gyration of the prior's reference body
+WIDTH = 2.0  # standard deviation of the prior in each of the `body_coordinates`
+LIGHTEST = 0.2  # kg, smallest mass of the prior's reference body
+FRICTION_CHANGE = 0.3  # standard deviation of the change of friction, as a fraction of it
+OFFSET_CHANGE = 0.1  # standard deviation of the change of its offset, as the same fraction
 UNIDENTIFIED = 0.05  # fraction of a joint's torque that an unidentified parameter may explain
-UNKNOWN_MODEL = 1.0  # the same without any identification, beside logs without the payload
-SWEEPS = 6  # iterations of the weights and of the body to which the prior refers
+UNKNOWN_MODEL = 1.0  # the same if no parameter is identified, but logs without the payload exist
+SWEEPS = 6  # iterations of the weights and of the prior's reference body
 
 
 def identify_payload(model: Model | RobotDynamics, logs: Log | Sequence[Log], link: str, *,
@@ -62,11 +62,11 @@ def identify_payload(model: Model | RobotDynamics, logs: Log | Sequence[Log], li
     link : str
         The link that carries the payload; the result refers to its frame.
     without : Log or sequence of Log
-        Logs without the payload, best of the same motion. They refine the model, and allow one
-        that was never identified.
+        Logs without the payload, preferably of the same motion. They refine the model; with them,
+        it need not be an identified one.
     uncertainty : ModelUncertainty, optional
-        Uncertainty of the model. Without it and without logs of the bare robot, the model counts
-        as exact except for its friction.
+        Uncertainty of the model. Without it and without logs of the bare robot, the model is
+        taken to be exact except for its friction.
     progress : callable, optional
         Called with the name of each phase as it begins.
 
@@ -84,7 +84,7 @@ def identify_payload(model: Model | RobotDynamics, logs: Log | Sequence[Log], li
     IdentificationError
         The logs contain no sample that could be used.
     ValueRangeError
-        Efforts are external torques.
+        The measured efforts are external torques, or the base floats.
     """
     check_type('uncertainty', uncertainty, (ModelUncertainty, NoneType), 'a ModelUncertainty')
     tell = progress or (lambda phase: None)
@@ -104,15 +104,19 @@ def identify_payload(model: Model | RobotDynamics, logs: Log | Sequence[Log], li
     tell('estimate')
     found = _estimate(equations, _prior(equations, uncertainty))
     if uncertainty is None and not bare:
-        notes.append('nothing is known of the accuracy of the model: apart from its friction it '
-                     'counts as exact, and the intervals do not contain its errors')
+        notes.append('the accuracy of the model is not known: apart from its friction, it is '
+                     'taken to be exact, and the intervals do not contain its errors')
     consistent = consistent_body(found.parameters, found.covariance, found.reference)
     return IdentifiedPayload.of(link, found.parameters, consistent, found.covariance,
                       deviations_of(found.reference, found.prior), tuple(notes))
 
 
 class _Found(NamedTuple):
-    """Parameters (10,), covariance (10, 10), reference body (4, 4), covariance of its prior."""
+    """Inertial parameters (10,) and their covariance (10, 10) after and before the measurement.
+
+    ``reference`` is the pseudo-inertia of the prior's reference body, shape (4, 4), and ``prior``
+    the covariance of the prior around it, shape (10, 10).
+    """
 
     parameters: Array
     covariance: Array
@@ -121,14 +125,14 @@ class _Found(NamedTuple):
 
 
 def _prior(equations: Equations, uncertainty: ModelUncertainty | None) -> Array:
-    """Return the covariance of all unknowns before the payload's, shape (u - 10, u - 10)."""
+    """Return the prior covariance of all unknowns except the payload's, (u - 10, u - 10)."""
     b = equations.errors
     friction = np.array([size * (OFFSET_CHANGE if term.startswith('off') else FRICTION_CHANGE)
                          for term, size in zip(equations.changes, equations.friction,
                                                strict=True)])
     if not b:
         return np.diag(friction**2)
-    # an error of a parameter that nobody has identified may explain a part of the torque
+    # an error of a parameter that was not identified may explain a part of the torque
     size = np.sqrt(sum((np.where(block.used[:, :, None], block.w[:, :, :b], 0.0)**2
                         / np.maximum(equations.torque, 1e-9)[:, None]**2).sum(axis=(0, 1))
                        for block in equations.blocks)
@@ -179,7 +183,10 @@ def _estimate(equations: Equations, prior: Array) -> _Found:
 
 
 def _root_of_inverse(covariance: Array) -> Array:
-    """Return R with ``R'R`` the inverse of a covariance, whose round-off is made harmless."""
+    """Return R with ``R'R`` the inverse of a covariance.
+
+    Eigenvalues that round-off made negative are raised to a small positive value.
+    """
     if not len(covariance):
         return covariance
     scale = np.sqrt(np.diag(covariance))
@@ -190,7 +197,7 @@ def _root_of_inverse(covariance: Array) -> Array:
 
 
 def _sphere(mass: float, centre: Array) -> Array:
-    """Return the pseudo-inertia of a body without preferred axes."""
+    """Return the pseudo-inertia of a sphere with a mass, kg, and a centre of mass, m."""
     tensor = 2 * RADIUS**2 / 3 * np.eye(3) + centre @ centre * np.eye(3) - np.outer(centre, centre)
     return pseudo_inertia(mass * np.array([
         tensor[0, 0], tensor[0, 1], tensor[0, 2], tensor[1, 1], tensor[1, 2], tensor[2, 2], 1.0,

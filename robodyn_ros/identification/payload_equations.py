@@ -40,12 +40,12 @@ from robodyn_ros.spatial import Array, transform_inertial
 
 SLOW = 0.1  # fraction of a joint's largest speed below which its friction counts as unknown
 SLOWEST = 0.005  # rad/s or m/s; a joint below it rests
-LEAST_WAY = 0.01  # rad or m; a shorter motion, such as settling, does not overcome static friction
+LEAST_TRAVEL = 0.01  # rad or m; shorter motions, as in settling, do not overcome static friction
 SHARP = 1e-4  # rad/s or m/s, width of the direction of friction of moving joints
 LEAST_REST = 0.3  # s, shortest rest that gives an equation
 SAMPLES = 40  # states of a rest at which the regressor is evaluated
-LEAST_FRICTION = 0.02  # of the range of a joint's effort, where the model has no friction
-INDEPENDENT = 10.0  # Hz, rate of independent samples of the noise during a rest
+LEAST_FRICTION = 0.02  # smallest friction of a joint, as a fraction of the range of its effort
+INDEPENDENT = 10.0  # Hz, rate at which samples of the noise during a rest are independent
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,6 +101,11 @@ def equations_of(robot: RobotDynamics, pieces: Sequence[Piece], link: str, *,
         Whether errors of the robot's base parameters are unknowns.
     notes : list of str
         Remarks are added to it.
+
+    Raises
+    ------
+    LogError
+        The pieces are too short to be filtered.
     """
     spectrum = motion_spectrum(pieces)
     cutoff, order = design(pieces, spectrum, FilterSettings())
@@ -177,6 +182,7 @@ def _unexplained(robot: RobotDynamics, segment: Segment) -> tuple[Array, Array]:
 
 
 def _slow_speeds(segments: Sequence[Segment], spectrum: Spectrum, cutoff: float) -> Array:
+    """Return the speed below which each joint's friction counts as unknown, rad/s or m/s."""
     fast = np.concatenate([np.abs(s.qd) for s in segments]).max(axis=0)
     noise = spectrum.velocity_noise(cutoff) if np.isfinite(cutoff) else 0.0
     return np.maximum(np.maximum(SLOW * fast, NOISE_WIDTH * noise), SLOWEST)
@@ -196,16 +202,16 @@ def _moves(segment: Segment, slow: Array) -> NDArray[np.bool_]:
     mask = np.abs(segment.qd) > slow
     for joint in range(mask.shape[1]):
         for first, end in _runs(mask[:, joint]):
-            if abs(segment.q[end - 1, joint] - segment.q[first, joint]) < LEAST_WAY:
+            if abs(segment.q[end - 1, joint] - segment.q[first, joint]) < LEAST_TRAVEL:
                 mask[first:end, joint] = False
     return mask
 
 
 def _inside(segment: Segment, moves: NDArray[np.bool_], times: Array,
             decimation: float) -> NDArray[np.bool_]:
-    """Return at which times the parallel filter sees sliding joints alone, shape (K, n).
+    """Return at which times the window of the parallel filter lies in sliding motion, (K, n).
 
-    It may see less than its whole reach if more than half of the samples would be lost.
+    For a joint that would lose more than half of its samples, a narrower window is checked.
     """
     places = np.searchsorted(segment.t, times)
     width = Decimation.at(segment.rate, decimation).half
@@ -224,7 +230,7 @@ def _sizes_of_terms(linear: LinearModel, segments: Sequence[Segment], sizes: Arr
     found = []
     for column in (linear.columns[k] for k in linear.friction_columns()):
         joint = linear.model.body_joints[column.body]
-        # a joint that follows others is rubbed about as they are
+        # a mimic joint has no effort of its own; its friction is taken to be the largest one
         size = sizes[names.index(joint)] if joint in names else sizes.max()
         speed = fast[names.index(joint)] if joint in names else fast.max()
         found.append(size / speed if column.term[:2] == 'Fv' else size)

@@ -1,4 +1,4 @@
-"""What the interfaces of this package, of Universal Robots and of Franka want of a payload.
+"""Writes a payload as requests to the nodes of this package, to Universal Robots and to Franka.
 
 Sources: the URScript manual (PolyScope X 10.6, `set_target_payload`), ``ur_msgs/srv/SetPayload``
 of ROS 2 Jazzy, ``franka/robot.h`` of libfranka (`Robot::setLoad`, `RobotState::I_load`) and
@@ -50,14 +50,17 @@ def service_calls(payload: IdentifiedPayload, model: Model, nodes: Sequence[str]
 
 
 def universal_robots(payload: IdentifiedPayload, model: Model, flange: str = '') -> str:
-    """Return the line of URScript and the request of the driver, in the flange's frame."""
+    """Return the line of URScript and the request to the driver, in the flange's frame.
+
+    The flange is the link of this name; by default, that of `flange_of`.
+    """
     link = flange or flange_of(model, payload.link, 'ur')
     mass, com, inertia = payload.in_frame(model, link)
     (ixx, ixy, ixz), (_, iyy, iyz), izz = inertia[0], inertia[1], inertia[2, 2]
     moments = {'ixx': ixx, 'iyy': iyy, 'izz': izz, 'ixy': ixy, 'ixz': ixz, 'iyz': iyz}
     fields = [f'{name}: {_number(value)}' for name, value in moments.items()]
     return (f'Universal Robots (kg, m, kg m^2; frame of the tool flange: {link}; everything\n'
-            'behind the flange, so add a tool that the model contains):\n'
+            'mounted on the flange, so add a tool that the model contains):\n'
             f'set_target_payload({_number(mass)}, {_list(com)},\n'
             f'  {_list(list(moments.values()))})\n'
             'and with ur_robot_driver:\n'
@@ -68,12 +71,15 @@ def universal_robots(payload: IdentifiedPayload, model: Model, flange: str = '')
 
 
 def franka(payload: IdentifiedPayload, model: Model, flange: str = '') -> str:
-    """Return the call of libfranka and the request of franka_ros2, in the flange's frame."""
+    """Return the call of libfranka and the request to franka_ros2, in the flange's frame.
+
+    The flange is the link of this name; by default, that of `flange_of`.
+    """
     link = flange or flange_of(model, payload.link, 'franka')
     mass, com, inertia = payload.in_frame(model, link)
     columns = [', '.join(map(_number, inertia[:, k])) for k in range(3)]
-    return (f'Franka (kg, m, kg m^2 by columns; frame of the flange: {link}; besides the\n'
-            'end effector that Desk knows):\n'
+    return (f'Franka (kg, m, kg m^2 by columns; frame of the flange: {link}; in addition to\n'
+            'the end effector that is set in Desk):\n'
             f'robot.setLoad({_number(mass)}, {{{", ".join(map(_number, com))}}},\n'
             f'  {{{columns[0]},\n   {columns[1]},\n   {columns[2]}}});\n'
             'and with franka_ros2, to the service set_load, franka_msgs/srv/SetLoad:\n'

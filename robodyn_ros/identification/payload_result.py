@@ -1,4 +1,4 @@
-"""`IdentifiedPayload`: a payload, its uncertainty, and what the logs do not determine."""
+"""`IdentifiedPayload`: a payload, its uncertainty, and which values the logs determine."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from robodyn_ros.identification.statistics import CONFIDENCE
 from robodyn_ros.model import Model
 from robodyn_ros.spatial import Array, inertia_components, inertia_tensor
 
-DETERMINED = 0.5  # standard deviation over that before the logs, below which logs determine it
+DETERMINED = 0.5  # largest standard deviation of a determined value, as a fraction of the prior's
 NAMES = ('mass', 'com x', 'com y', 'com z', 'Ixx', 'Ixy', 'Ixz', 'Iyy', 'Iyz', 'Izz')
 UNITS = ('kg', *['m'] * 3, *['kg m^2'] * 6)
-SIGNIFICANT = 3.0  # standard deviations of the mass; then one empty hand of 400 is mistaken
+SIGNIFICANT = 3.0  # standard deviations of the mass; about one empty hand in 400 exceeds them
 STEP = 1e-6  # relative to the mass, for derivatives
 FOUND, EMPTY, NEGATIVE = 'found', 'empty', 'negative'
 
@@ -40,13 +40,13 @@ class IdentifiedPayload:
         Centre of mass in the link's frame, m; nan where there is no payload.
     inertia : ndarray, shape (3, 3)
         Inertia about the centre of mass in the axes of the link's frame, kg m^2. Components that
-        the logs do not determine are those of a guess.
+        the logs do not determine come from the prior.
     deviation : ndarray, shape (10,)
         Standard deviations of the ten values.
     interval : ndarray, shape (10, 2)
         Their 95 % confidence intervals.
     determined : ndarray of bool, shape (10,)
-        Which of them the logs determine, rather than what any payload is likely to be.
+        Which of them the logs determine; the others come mostly from the prior.
     notes : tuple of str
         Remarks on the logs.
     """
@@ -75,7 +75,7 @@ class IdentifiedPayload:
         consistent : ndarray, shape (10,)
             The physically consistent estimate.
         before : ndarray, shape (10,)
-            Standard deviations of the ten values before anything was measured.
+            Standard deviations of the ten values in the prior.
         notes : tuple of str
             Remarks on the logs.
         """
@@ -175,8 +175,8 @@ class IdentifiedPayload:
             lines.append(f'  The centre of mass (com) is in the frame of {self.link}, the inertia '
                          'about it\n  in the axes of this frame.')
             if self.undetermined and not self.determined[4:].all():
-                lines.append('  The inertia counts as that of a point mass: a larger or faster '
-                             'motion\n  would determine it.')
+                lines.append('  The payload is taken as a point mass: a larger or faster motion '
+                             'would\n  determine its inertia.')
         return '\n'.join(lines)
 
 
@@ -194,13 +194,21 @@ def _values(parameters: Array) -> Array:
 
 
 def _slopes(parameters: Array) -> Array:
-    """Return the derivatives of the ten values by the inertial parameters, shape (10, 10)."""
+    """Return the derivatives of the ten values w.r.t. the inertial parameters, (10, 10)."""
     step = STEP * max(float(parameters[6]), 1e-3)
     return np.array([(_values(parameters + step * unit) - _values(parameters - step * unit))
                      / (2 * step) for unit in np.eye(10)]).T
 
 
 def deviations_of(reference: Array, covariance: Array) -> Array:
-    """Return standard deviations of the ten values of a body with this pseudo-inertia."""
+    """Return the standard deviations of the ten values of a body, shape (10,).
+
+    Parameters
+    ----------
+    reference : ndarray, shape (4, 4)
+        Pseudo-inertia of the body.
+    covariance : ndarray, shape (10, 10)
+        Covariance of its inertial parameters.
+    """
     slope = _slopes(inertial_parameters_of(reference))
     return np.sqrt(np.maximum(np.diag(slope @ covariance @ slope.T), 0.0))

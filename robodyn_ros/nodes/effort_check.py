@@ -1,4 +1,4 @@
-"""`EffortCheck`: whether efforts and commands at rest fit what the motor file says of them."""
+"""`EffortCheck`: whether efforts and commands at rest fit their settings in the motor file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Publishes the balance of energy of a robot that runs."""
+"""`EnergyOutput`: the balance of energy of a running robot as a message."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from robodyn_ros.errors import RobodynError
 from robodyn_ros.nodes.model_building import read_motors
 from robodyn_ros.nodes.model_keeper import Running
 from robodyn_ros.nodes.parameters import declare
-from robodyn_ros.observation.health import ModelHealth, read_promise
+from robodyn_ros.observation.health import ModelHealth, read_expected_residual
 from robodyn_ros.observation.health_file import fingerprint, read_state, set_aside, write_state
 from robodyn_ros.spatial import Array
 
@@ -56,7 +56,7 @@ class HealthKeeper:
         return Path(root).expanduser().absolute() / f'{name}.health.json' if root else None
 
     def on_model(self, running: Running) -> None:
-        """Follow a model; the one that was followed before goes on, another one starts anew."""
+        """Follow a model; the estimates go on if it is the same one, and start anew otherwise."""
         model = fingerprint(running.model, running.text)
         health = self._begin(running)
         if health is None:
@@ -70,14 +70,15 @@ class HealthKeeper:
             self._health, self._model = health, model
 
     def _begin(self, running: Running) -> ModelHealth | None:
-        """Return the health of a model that promises something."""
+        """Return the health of a model; None if its expected residual is not known."""
         if running.model.effort.measured == 'external_torque':
-            return None  # the robot has its own model
+            return None  # computed with the robot's own model
         request = running.request
         motors: Any = request.motors if request.motors_text is None else read_motors(
             request.motors_text)
-        promise = None if motors is None else read_promise(motors, running.joints.joint_names)
-        return None if promise is None else ModelHealth(running.dynamics, promise)
+        expected = None if motors is None else read_expected_residual(
+            motors, running.joints.joint_names)
+        return None if expected is None else ModelHealth(running.dynamics, expected)
 
     def _restore(self, health: ModelHealth, model: str) -> None:
         """Continue from the file of the last run, if it is about this model; only once."""
@@ -119,7 +120,7 @@ class HealthKeeper:
             self._news = True
 
     def look(self) -> None:
-        """Judge the health, warn of what is new, and save it now and then."""
+        """Judge the health, warn of new changes, and save the state from time to time."""
         health, now = self._health, time.time()
         if health is None:
             return

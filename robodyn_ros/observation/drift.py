@@ -16,11 +16,11 @@ import numpy as np
 from robodyn_ros.description.section import Section
 from robodyn_ros.spatial import Array
 
-TERMS = ('friction', 'offset', 'gravity')  # that are judged
+TERMS = ('friction', 'offset', 'gravity')  # the changes that are judged
 REGRESSORS = 4  # direction, velocity, 1, gravity
-RIDGE = 1e-6  # of a regressor's power: directions with less excitation stay undetermined
-LEAST = 1e-9  # N m or N, power of a regressor that counts as none
-MEANS: dict[str, tuple[int, ...]] = {  # that a memory keeps, and their shapes for each joint
+RIDGE = 1e-6  # fraction of a regressor's power; directions with less excitation stay undetermined
+LEAST = 1e-9  # rms of a regressor, in its own unit, that counts as zero
+MEANS: dict[str, tuple[int, ...]] = {  # the means that a memory keeps, with the shape for a joint
     'gram': (REGRESSORS, REGRESSORS), 'moment': (REGRESSORS,), 'power': (), 'friction': ()}
 
 
@@ -85,7 +85,7 @@ class DriftMemory:
         friction : ndarray, shape (n,)
             Friction of the model against the motion, N m or N.
         weight : ndarray, shape (n,)
-            At most 1; 0 leaves out a joint, which then forgets nothing either.
+            Weight of the sample, at most 1. At 0 the joint is left out, and forgets nothing.
         """
         self.weight = np.where(weight > 0, self._keep, 1.0) * self.weight + weight
         part = weight / np.where(self.weight > 0, self.weight, 1.0)
@@ -126,7 +126,7 @@ class DriftMemory:
         Raises
         ------
         DescriptionError
-            They are not those of such a memory; this one is unchanged then.
+            They are not those of such a memory. This one then stays as it is.
         """
         weight = section.array('weight', (self.n,))
         most = 1 / (1 - self._keep)

@@ -19,8 +19,8 @@ from robodyn_ros.spatial import Array
 
 LONGEST_GAP = 0.1  # s between two states, after which the sums begin again
 FILLED = 0.5  # fraction of the window that is needed for a mean
-ROUND_OFF = 1e-9  # of a window that is a whole number of sampling times
-TOLERANCE = 0.05  # of the work that all joints exchange, for errors of measurement
+ROUND_OFF = 1e-9  # relative; a window may be a whole number of sampling times
+TOLERANCE = 0.05  # fraction of the work that all joints exchange, for errors of measurement
 
 
 class EnergyBalance(NamedTuple):
@@ -36,9 +36,9 @@ class EnergyBalance(NamedTuple):
         Mean over the window of the power that changes the energy beyond these, W; above 0 if the
         robot gains energy. NaN while the window is less than half full.
     passive : bool
-        Whether the energy rose in the window by no more than the work of the torques, and a
-        twentieth of the work that all joints exchange; True while the window is less than half
-        full.
+        Whether the energy rose in the window by no more than the work of the torques plus a
+        twentieth of the work that all joints exchange, which is the sum of the magnitudes of
+        their work. True while the window is less than half full.
     """
 
     kinetic: float

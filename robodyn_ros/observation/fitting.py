@@ -23,26 +23,30 @@ from robodyn_ros.observation.tails import FEWEST, block_maxima, rare_level
 from robodyn_ros.observation.thresholds import ContactThresholds
 from robodyn_ros.spatial import Array
 
-SPEEDS = np.array([0.0, 0.01, 0.03, 0.1, 0.3, 1.0])  # of the tables, times the largest speed
-SEEN = 50  # samples near a speed from which the scale there counts
-SETTLES = 3.0  # time constants of the slower filter after which a residual counts
+SPEEDS = np.array([0.0, 0.01, 0.03, 0.1, 0.3, 1.0])  # speeds of the tables, of the largest speed
+SEEN = 50  # smallest number of samples near a speed for an estimate of the scale there
+SETTLES = 3.0  # time constants of the slower filter after which residuals are used
 BLOCK = 3.0  # time constants of the slower filter in a block of the tail's statistics
-FALSE_ALARMS = 0.01  # per hour, of all joints and both bands
-MOVES = 0.1  # part of the friction that a joint may hold, below which it counts as moving
-SELDOM = 0.2  # fraction of a log in which a joint must move for its standing to be left out
+FALSE_ALARMS = 0.01  # false alarms per hour, of all joints and both bands together
+MOVES = 0.1  # `Conditions` of standing below which a joint counts as moving
+SELDOM = 0.2  # a joint that moves in a smaller fraction of a log is judged at rest as well
 STICTION = 1.2  # factor on the largest friction that was seen in a joint at rest
 
 
 @dataclass(frozen=True, eq=False)
 class Residuals:
-    """What an observer made of a motion without contact, after its filters have settled.
+    """The residuals of an observer in a motion without contact, after its filters have settled.
 
     Attributes
     ----------
     period : float
         Mean time between two samples, s.
-    speed, inertial, standing, fast, slow : ndarray, shape (N, n)
-        Magnitudes of velocities, `Conditions`, and both parts of the residual.
+    speed : ndarray, shape (N, n)
+        Magnitudes of the velocities, rad/s or m/s.
+    inertial, standing : ndarray, shape (N, n)
+        The two `Conditions`.
+    fast, slow : ndarray, shape (N, n)
+        Magnitudes of both parts of the residual, N m or N.
     friction : ndarray, shape (n,)
         Coulomb friction, N m or N.
     deviation : ndarray, shape (n,)
@@ -72,7 +76,7 @@ def residuals_of(dynamics: RobotDynamics, t: Array, q: Array, qd: Array, tau: Ar
     q, qd, tau : ndarray, shape (N, n)
         Positions, velocities and torques that the identification has not seen.
     bandwidth, separation : float
-        Of the observer, and between fast and slow residuals, Hz.
+        Bandwidth of the observer, and frequency between fast and slow residuals, Hz.
     """
     observer = MomentumObserver(dynamics, bandwidth)
     bands, conditions = Bands(separation), Conditions(separation)
@@ -116,7 +120,7 @@ def fit_thresholds(joint_names: Iterable[str], residuals: Iterable[Residuals], *
     residuals : iterable of Residuals
         Motions without contact.
     bandwidth, separation : float
-        With which the residuals were computed, Hz.
+        Those with which the residuals were computed, Hz.
     false_alarms : float
         False alarms in an hour of such motions, of all joints and both bands together.
 
@@ -186,6 +190,6 @@ def _scale(grid: Array, speed: Array, inertial: Array, size: Array) -> tuple[Arr
     values, slope = found[:-1], float(found[-1])
     seen = np.flatnonzero(near.sum(axis=0) >= SEEN)
     values = np.interp(np.arange(len(grid)), seen, values[seen])
-    # a neighbour may be as bad: residuals lag behind the speed that causes them
+    # residuals lag behind the speed that causes them: each speed has the largest of its neighbours
     wide = np.maximum(values, np.maximum(np.append(values[1:], 0), np.insert(values[:-1], 0, 0)))
     return np.maximum(wide, max(1e-2 * float(size.mean()), 1e-9)), slope

@@ -1,10 +1,11 @@
-"""`ModelHealth`: whether a robot in free motion still moves as its identified model promised.
+"""`ModelHealth`: whether the identified model still fits a robot in free motion.
 
 The residual of the momentum observer is averaged over windows of 0.1 s. The rms of these means in
-the validation of the identification is what the model promises. A `DriftMemory` of ten minutes of
+the validation of the identification is the expected residual. A `DriftMemory` of ten minutes of
 motion attributes the residual to friction, offset and gravity; one of eight hours is shown beside
-it. A change is reported when it exceeds the largest one that a residual within MARGIN times the
-promise could feign, see `Drift.sensitivity`, whatever the motion and the form of the residual.
+it. A change is reported when it exceeds the largest one that a residual of MARGIN times the
+expected one could imitate, see `Drift.sensitivity`, whatever the motion and the form of the
+residual.
 """
 
 from __future__ import annotations
@@ -28,17 +29,17 @@ from robodyn_ros.spatial import Array
 
 MEMORIES = {'minutes': 600.0, 'days': 8 * 3600.0}  # s of a joint's motion
 FEWEST = 60.0  # s of motion before a joint is judged
-MARGIN = 1.25  # factor on the promised residual
-ENDS = 0.7  # of the bound, below which a finding ends
-LEAST_CHANGE = 0.05  # smallest change that is reported, of the friction or gravity of the model
-LARGER = 3.0  # times the promised residual: reported if no term explains it
-LEAST_FRICTION = 0.05  # of the change: with less friction in the model, no percentage is given
+MARGIN = 1.25  # factor on the expected residual
+ENDS = 0.7  # fraction of the bound below which a change ends
+LEAST_CHANGE = 0.05  # smallest reported change, as a fraction of the model's friction or gravity
+LARGER = 3.0  # factor on the expected residual; above it, an unexplained residual is reported
+LEAST_FRICTION = 0.05  # with less friction in the model, relative to its change, no percentage
 TOUCHED = 0.1  # weight of a window with a slow contact, which may be a change of friction
-KEPT = 20  # findings that ended
-FORMAT = 1  # of the stored state
+KEPT = 20  # number of changes that have ended and are still shown
+FORMAT = 1  # version of the stored state's format
 SETTLED = 0.3  # s after which the residual of a log has settled
-SHORTEST = 3.0  # s of motion of each joint, from which a promise can be made
-SMALLEST = 1e-6  # N m or N, smallest promise
+SHORTEST = 3.0  # s of motion that each joint needs for an expected residual
+SMALLEST = 1e-6  # N m or N, smallest expected residual
 LATEST = 4e9  # s since 1970: the year 2096
 RESIDUAL = 'residual'
 KINDS = (*TERMS, RESIDUAL)
@@ -57,7 +58,8 @@ class Change:
     since, until : float
         Time at which it was found, and at which it ended (0: not yet), s since 1970.
     value, largest : float
-        Now, and the largest: N m or N, relative for gravity; for ``residual``, times the promise.
+        The present and the largest value, N m or N; relative to the model for gravity, and to the
+        expected residual for ``residual``.
     relative : float
         The friction now, relative to that of the model; 0 if the model has nearly none.
     """
@@ -78,12 +80,12 @@ class ModelHealth:
     ----------
     dynamics : RobotDynamics
         The identified robot.
-    promise : ndarray, shape (n,)
-        Rms of the residual in the validation, N m or N, see `promised_residual`.
+    expected : ndarray, shape (n,)
+        Rms of the residual in the validation, N m or N, see `expected_residual`.
     """
 
-    def __init__(self, dynamics: RobotDynamics, promise: Array):
-        self._dynamics, self.promise = dynamics, promise
+    def __init__(self, dynamics: RobotDynamics, expected: Array):
+        self._dynamics, self.expected = dynamics, expected
         self.names = tuple(dynamics.joints.joint_names)
         model = dynamics.model
         self.units = ['N' if model.prismatic[model.body_joints.index(name)] else 'N m'
@@ -132,7 +134,7 @@ class ModelHealth:
         Parameters
         ----------
         now : float
-            Time of the system, s since 1970.
+            System time, s since 1970.
         """
         drift = self.memories['minutes'].estimate()
         before = {(one.joint, one.kind): one for one in self.changes}
@@ -158,13 +160,13 @@ class ModelHealth:
                 rows += [(k, kind, 0.0, np.inf) for kind in KINDS]
                 continue
             least = LEAST_CHANGE * abs(usual)
-            noise = max(MARGIN * self.promise[k], drift.unexplained[k])
+            noise = max(MARGIN * self.expected[k], drift.unexplained[k])
             for index, kind in enumerate(TERMS):
                 bound = max(noise * drift.sensitivity[k, index],
                             LEAST_CHANGE if kind == 'gravity' else least)
                 rows.append((k, kind, float(drift.values[k, index]), float(bound)))
-            rows.append((k, RESIDUAL, float(drift.unexplained[k] / self.promise[k]),
-                         float(max(LARGER, least / self.promise[k]))))
+            rows.append((k, RESIDUAL, float(drift.unexplained[k] / self.expected[k]),
+                         float(max(LARGER, least / self.expected[k]))))
         return rows
 
     def _relative(self, drift: Drift, k: int) -> float:
@@ -199,7 +201,7 @@ class ModelHealth:
         return f'{abs(one.value):.3g} {self.units[self.names.index(one.joint)]}'
 
     def values(self, now: float) -> dict[str, str]:
-        """Return the estimates of each joint, and what ended, as texts."""
+        """Return the estimates of each joint, and the changes that have ended, as texts."""
         both = {name: memory.estimate() for name, memory in self.memories.items()}
         found = {f'health {name}': '; '.join(
             f'{term}: {self._estimate(drift, k)}' for term, drift in both.items())
@@ -215,9 +217,9 @@ class ModelHealth:
             return 'no free motion yet'
         coulomb, viscous, offset, gravity = drift.coefficients[k]
         unit = self.units[k]
-        determined = drift.sensitivity[k] * self.promise[k]
-        parts = [f'residual {drift.rms[k] / self.promise[k]:.2f} of the promised '
-                 f'{self.promise[k]:.3g} {unit}']
+        determined = drift.sensitivity[k] * self.expected[k]
+        parts = [f'residual {drift.rms[k] / self.expected[k]:.2f} of the expected '
+                 f'{self.expected[k]:.3g} {unit}']
         for index, text in enumerate((
                 f'friction {drift.values[k, 0]:+.3g} {unit} of {drift.friction[k]:.3g} (Coulomb '
                 f'{coulomb:+.3g}, viscous {viscous:+.3g})', f'offset {offset:+.3g} {unit}',
@@ -242,7 +244,7 @@ class ModelHealth:
         Raises
         ------
         DescriptionError, UnknownNameError
-            It is not such a state; the health is that of a new start then.
+            It is not such a state. The estimates then begin anew.
         """
         section = Section(content, where, ('format', 'model', 'joints', 'memories', 'changes',
                                            'ended'))
@@ -275,7 +277,7 @@ class ModelHealth:
         return found
 
 
-def promised_residual(dynamics: RobotDynamics,
+def expected_residual(dynamics: RobotDynamics,
                       motions: Iterable[tuple[Array, Array, Array, Array]]) -> Array | None:
     """Return the rms of the residual in motions without contact, shape (n,), N m or N.
 
@@ -307,7 +309,8 @@ def promised_residual(dynamics: RobotDynamics,
     return np.maximum(np.sqrt(squares / count), SMALLEST)
 
 
-def read_promise(source: Mapping[str, Any] | str | Path, names: Iterable[str]) -> Array | None:
+def read_expected_residual(source: Mapping[str, Any] | str | Path,
+                           names: Iterable[str]) -> Array | None:
     """Read the section ``residual`` of a motor file; None if it has none.
 
     Raises

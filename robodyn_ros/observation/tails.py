@@ -14,7 +14,7 @@ CONFIDENCE = 0.95  # that the true tail is not longer than the one that is used
 
 
 def block_maxima(values: Array, block: int) -> Array:
-    """Return the maximum of each whole block of so many values."""
+    """Return the maximum of each block of ``block`` values; an incomplete last one is left out."""
     count = len(values) // block
     return np.asarray(values[:count * block].reshape(count, block).max(axis=1))
 
@@ -33,7 +33,7 @@ def rare_level(maxima: Array, probability: float) -> float:
     maxima : ndarray, shape (m,)
         Maxima of blocks that are long enough to be nearly independent of one another.
     probability : float
-        Of the maximum of one block.
+        Probability with which the maximum of one block exceeds the level.
 
     Raises
     ------

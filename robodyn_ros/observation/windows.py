@@ -12,7 +12,7 @@ from robodyn_ros.spatial import Array
 WINDOW = 0.1  # s
 LONGEST_GAP = 0.05  # s between two states, after which a window begins anew
 SLOWEST = 0.02  # rad/s or m/s; slower joints may stick
-SAME_WAY = 1 - 1e-9  # of the path, the distance that a joint moves that does not turn round
+SAME_WAY = 1 - 1e-9  # smallest ratio of |mean velocity| to mean speed in motion without a reversal
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,7 +24,7 @@ class Window:
     q, qd, residual : ndarray, shape (n,)
         Positions, velocities and residuals.
     moving : ndarray of bool, shape (n,)
-        Joints that moved without turning round or resting.
+        Joints that moved without a reversal or a rest.
     touched : bool
         Whether there was an intended contact.
     """

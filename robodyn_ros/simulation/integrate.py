@@ -149,7 +149,7 @@ def simulate(robot: Model | RobotDynamics | FlexibleDynamics,
         result = plant.rate(y, torque(t, y), push(t), base(t))
         if not np.isfinite(result).all():
             raise SimulationError(f'the accelerations at {t:.4g} s are not finite; valid: joints '
-                                  'that move inertia')
+                                  'that move bodies with inertia')
         return result
 
     result = package('scipy.integrate').solve_ivp(
