@@ -208,7 +208,7 @@ class EffortMeaning:
         Side of the gear on which torques are measured: ``link`` or ``motor``.
     gravity, friction, rotors : str
         Whether measured torques contain gravity, friction and the torques that accelerate the
-        rotors: ``included`` or ``removed``. Sensors behind the gears do not feel the rotors.
+        rotors: ``included`` or ``removed``. Sensors behind the gears do not measure the latter.
     commands_add : tuple of str
         What the robot adds to commanded torques: ``gravity``, ``friction``.
     scale : float

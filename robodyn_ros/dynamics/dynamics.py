@@ -57,7 +57,7 @@ class Dynamics(Reactions, TaskSpace, ParameterFunctions, WholeBody):
 
     @property
     def n(self) -> int:
-        """Number of independent joints, and six of a floating base."""
+        """Number of generalised velocities: independent joints, and six of a floating base."""
         return self.model.n
 
     @property

@@ -60,7 +60,7 @@ def measured_model(model: Model) -> Model:
 
 
 def sensed_model(model: Model) -> Model:
-    """Return the model without the rotors if the torque sensors do not feel them.
+    """Return the model without the rotors if the torque sensors do not measure their torque.
 
     Its inverse dynamics are the result of `complete_torque`.
     """
@@ -92,7 +92,7 @@ def complete_torque(dynamics: RobotDynamics, q: Array, qd: Array, torque: Array,
                     near: Array | None = None) -> Array:
     """Return measured torques with the gravity and friction that the robot has removed.
 
-    They still lack the torques of rotors that sensors do not feel, see `sensed_model`.
+    They still lack the torques of rotors that sensors do not measure, see `sensed_model`.
 
     Parameters
     ----------

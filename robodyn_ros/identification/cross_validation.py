@@ -46,8 +46,8 @@ class CrossValidation:
         Their standard deviations by the fit to all runs.
     jackknife : ndarray, shape (b,)
         Their standard deviations by the differences between the fits that leave one run out
-        (Efron and Stein 1981, doi 10.1214/aos/1176345462). Deviations that are too small
-        show themselves here: what changes from run to run is in none of the residuals.
+        (Efron and Stein 1981, doi 10.1214/aos/1176345462). They show whether those of the fit
+        are too small, because its residuals do not contain the changes between runs.
     outliers : tuple of str
         Runs whose error is an outlier among those of the runs.
     """

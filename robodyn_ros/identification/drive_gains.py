@@ -125,7 +125,7 @@ def _equations(model: Model, logs: Sequence[Log], mass: float, link: str, kind: 
     pieces = [piece for log in logs for piece in pieces_of(log.for_model(model), notes)]
     spectrum = motion_spectrum(pieces)
     cutoff, order = design(pieces, spectrum, FilterSettings())
-    # averages of periods are free of noise up to a band of their own
+    # averaged periods have usable spectral lines up to a band of their own
     band = max([spectrum.band, *(p.average.band for p in pieces if p.average is not None)])
     decimation = DECIMATED_PER_BAND * band
     segments = segments_of(pieces, Filtering(spectrum.band, cutoff, order, decimation,

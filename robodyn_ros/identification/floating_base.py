@@ -39,8 +39,8 @@ class FloatingBaseResult:
         The robot with physically consistent identified parameters. What the data do not determine
         stays close to the description.
     base : BaseParameters
-        The base parameters of the equations that were used, all of which only a motion that
-        excites every joint determines.
+        The base parameters of the equations that were used. Only a motion that excites every
+        joint determines all of them.
     error, nominal_error : float
         Root mean square of the unexplained part of all equations, relative to that of the measured
         forces, on the last quarter of the data, which was left out of the fit: of the identified
@@ -71,7 +71,7 @@ def identify_floating_base(model: Model, q: ArrayLike, qd: ArrayLike, qdd: Array
     model : Model
         The description, loaded with ``base='floating'``.
     q, qd, qdd : array-like, shape (N, n + 1), (N, n), (N, n)
-        The motion, filtered; see the conventions of a floating base.
+        The filtered motion; for the columns see `Dynamics`.
     torques : array-like, shape (N, n - 6), optional
         Torques of the joints, N m or N. Without them, only the equations of the base are used,
         which determine inertial parameters, but neither friction nor rotor inertia.

@@ -87,7 +87,7 @@ class GearFriction:
         """Whether the torque that a source's gear transmits depends only on the links."""
         return self.kind in LOAD_KINDS and np.count_nonzero(source.row) == 1
 
-    def felt(self, source: Source) -> list[tuple[int, float]]:
+    def rows_of(self, source: Source) -> list[tuple[int, float]]:
         """Return the rows in which a source appears, with its factors."""
         found = []
         for joint in np.flatnonzero(source.row):
@@ -128,12 +128,12 @@ class GearFriction:
             Torques that the gears transmit; required for load-dependent friction.
         """
         for place, source in enumerate(self.sources):
-            speed, felt = qd @ source.row, self.felt(source)
+            speed, rows = qd @ source.row, self.rows_of(source)
             for index, term in enumerate(self.terms):
                 if term.source == place:
                     load = source.load(loads) if loads is not None and term.name[:2] == 'Ft' \
                         else 0.0
-                    yield index, felt, self.shape.values(term.name, source, speed,
+                    yield index, rows, self.shape.values(term.name, source, speed,
                                                          directions[:, place], load)
 
     def pullback(self, qd: Array, g: Array) -> Array:
@@ -151,7 +151,7 @@ class GearFriction:
             speed, total = qd @ source.row, np.zeros(len(qd))
             for index, term in enumerate(self.terms):
                 if term.source == place:
-                    weight = sum(factor * g[:, row, index] for row, factor in self.felt(source))
+                    weight = sum(factor * g[:, row, index] for row, factor in self.rows_of(source))
                     total += weight * self.shape.slope(term.name, source, speed)
             gradient += total[:, None] * source.row
         return gradient

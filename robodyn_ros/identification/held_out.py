@@ -23,7 +23,7 @@ from robodyn_ros.identification.validation import Validation, validate_on
 from robodyn_ros.identification.verdict import Thresholds
 from robodyn_ros.keywords import checked_keywords
 
-KINDS = ('rigid', 'lumped', 'links')  # whose torque is that of the joints
+KINDS = ('rigid', 'lumped', 'links')  # kinds of identification that explain the joints' torques
 
 
 @checked_keywords

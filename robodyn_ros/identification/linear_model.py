@@ -321,7 +321,7 @@ class LinearModel:
         """Return whether a gearbox couples the motor of a body with other joints."""
         return not np.array_equal(self.model.row[body], self.model.motor_row[body])
 
-    def rest(self) -> RobotDynamics | None:
+    def not_estimated(self) -> RobotDynamics | None:
         """Return the nominal dynamics of what is not estimated; None if everything is."""
         if len(self.bodies) == len(self.model.body_joints):
             return None

@@ -26,7 +26,7 @@ class Row:
 
     Attributes
     ----------
-    felt : ndarray of int, shape (f,)
+    columns : ndarray of int, shape (f,)
         Indices of the columns that are not zero: of the b parameters, and of the delay, the last.
     x : ndarray, shape (N, f)
         Weighted observations, and the column of the delay; zero for samples that are not used.
@@ -40,9 +40,9 @@ class Row:
                  pieces: list[tuple[Array, Array, NDArray[np.bool_]]], order: int):
         self.place, self.sigma = place, sigma
         last = pieces[0][0].shape[1] - 1
-        self.felt = np.append(np.flatnonzero(np.any([x[:, :-1].any(axis=0) for x, _, _ in pieces],
-                                                    axis=0)), last)
-        self.x = np.concatenate([x[:, self.felt] for x, _, _ in pieces])
+        excited = np.any([x[:, :-1].any(axis=0) for x, _, _ in pieces], axis=0)
+        self.columns = np.append(np.flatnonzero(excited), last)
+        self.x = np.concatenate([x[:, self.columns] for x, _, _ in pieces])
         self.residual = np.concatenate([e for _, e, _ in pieces])
         self.correlated = np.zeros_like(self.x)
         self._used = np.concatenate([use for _, _, use in pieces])
@@ -90,7 +90,7 @@ class Row:
         covariance of e, that of the residual is therefore smaller by ``H G + G H - H G H``.
         """
         x, correlated = self.x[:, :-1], self.correlated[:, :-1]
-        own = np.ix_(self.felt[:-1], self.felt[:-1])
+        own = np.ix_(self.columns[:-1], self.columns[:-1])
         once, twice = x @ plain[own], self.sigma**2 * (x @ spread[own])
         lags = np.unique([k for k in LAGS if k < self._lags] + [self._lags])
         lost = np.zeros(len(lags))

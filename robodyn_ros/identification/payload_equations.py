@@ -198,7 +198,7 @@ def _friction_sizes(robot: RobotDynamics, segments: Sequence[Segment], slow: Arr
 
 
 def _moves(segment: Segment, slow: Array) -> NDArray[np.bool_]:
-    """Return when each joint slides, shape (M, n): fast enough, and not only a little way."""
+    """Return when each joint slides, shape (M, n): fast enough, and beyond `LEAST_TRAVEL`."""
     mask = np.abs(segment.qd) > slow
     for joint in range(mask.shape[1]):
         for first, end in _runs(mask[:, joint]):

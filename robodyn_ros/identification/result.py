@@ -143,7 +143,7 @@ class Result:
                 raise ShapeError(name, f'shape {array.shape}', f'({n},) or (N, {n})')
         theta = self.consistent_ if consistent else self.theta_
         tau = self.linear.regressor(arrays[0], arrays[1], arrays[2], loaded=loaded) @ theta
-        rest = self.linear.rest()
+        rest = self.linear.not_estimated()
         if rest is not None:
             tau = tau + rest.inverse_dynamics(arrays[0], arrays[1], arrays[2])
         return np.asarray(tau[0] if np.ndim(q) == 1 else tau)

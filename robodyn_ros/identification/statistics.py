@@ -129,7 +129,7 @@ def uncertainty_of_blocks(blocks: Sequence[Block], rate: float, kept: Sequence[i
             row.fit_noise(plain, spread, first=sweep == 0)
         middle = known.copy()
         for row in rows:
-            middle[np.ix_(row.felt, row.felt)] += row.x.T @ row.correlated / row.sigma**2
+            middle[np.ix_(row.columns, row.columns)] += row.x.T @ row.correlated / row.sigma**2
     delay, delay_variance, change = _delay(rows, known, plain, middle, 1 / (3 * rate**2))
     covariance = plain @ middle[:b, :b] @ plain + np.outer(change, change) * delay_variance
     deviation = np.sqrt(np.maximum(np.diag(covariance), 0.0))
@@ -151,7 +151,7 @@ def _delay(rows: Sequence[Row], known: Array, plain: Array, middle: Array, prior
     b = len(plain)
     information, projection = known.copy(), 0.0
     for row in rows:
-        information[np.ix_(row.felt, row.felt)] += row.x.T @ row.x
+        information[np.ix_(row.columns, row.columns)] += row.x.T @ row.x
         projection += float(row.x[:, -1] @ row.residual) / row.sigma
     direction = np.append(-plain @ information[:b, b], 1.0)
     strength = float(direction @ information @ direction)
@@ -171,10 +171,10 @@ def _in_words(factor: Array, names: tuple[str, ...]) -> tuple[float, tuple[str, 
         named = [k for k in order[:6] if abs(vector[k]) > NAMED] or [int(order[0])]
         ratio = safe_divide(singular[0], value, at_zero=np.inf)
         if len(named) == 1:
-            words.append(f'{names[named[0]]} is hardly excited (1 : {ratio:.3g})')
+            words.append(f'{names[named[0]]} is hardly excited (singular values 1 : {ratio:.3g})')
         else:
             words.append(f'{" and ".join(names[k] for k in named)} can hardly be distinguished '
-                         f'by this motion (1 : {ratio:.3g})')
+                         f'by this motion (singular values 1 : {ratio:.3g})')
     return float(safe_divide(singular[0], singular[-1], at_zero=np.inf)), tuple(words)
 
 

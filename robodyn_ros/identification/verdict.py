@@ -26,7 +26,8 @@ MEANINGS = {
     'coverage': "smallest fraction of the validation's positions and velocities within the range "
                 'of the fit',
     'worse': 'largest ratio of the raw error to that of the unchanged description',
-    'rollout': 'largest position error of a joint after 0.1 s of simulation, over its way',
+    'rollout': 'largest position error of a joint after 0.1 s of simulation, over the distance '
+               'that it travelled',
 }
 
 

@@ -52,7 +52,7 @@ class ContactListener:
     def declare(node: Node) -> None:
         """Declare topic and timeout; ``on_contact`` is a parameter of the tuning."""
         declare(node, 'contact_topic', 'observer/contact', 'topic of contacts '
-                '(robodyn_interfaces/Contact), heard unless on_contact is none', read_only=True)
+                '(robodyn_interfaces/Contact), used unless on_contact is none', read_only=True)
         declare(node, 'contact_timeout', 0.1, 'largest difference between the stamps of a contact '
                 'and of the joint states, s; others are ignored', range_=(0.001, 600.0))
 
@@ -148,9 +148,9 @@ class ContactListener:
         if controller is None or not controller.reaction.active:
             response.message = 'there is no contact to acknowledge'
         elif last is not None and last.state == Contact.ACCIDENTAL and not self._silent():
-            response.message = (f'the contact at joint {last.joint} goes on: {last.magnitude:.3g} '
-                                f'of {last.threshold:.3g} N m (N); remove what touches the robot, '
-                                'or call ~/zero of the observer')
+            response.message = (f'the contact at joint {last.joint} persists: '
+                                f'{last.magnitude:.3g} N m (N), threshold {last.threshold:.3g}; '
+                                'remove what touches the robot, or call ~/zero of the observer')
         else:
             with self._lock:
                 controller.reaction.acknowledge()
@@ -171,11 +171,11 @@ class ContactListener:
             return (f'{controller.reaction.kind} after an accidental contact at {self._cause}: '
                     'waiting for ~/acknowledge_contact')
         if self._fast is not None and self._silent():
-            return 'no contacts are heard, so that the node cannot react to them'
+            return 'no messages about contacts arrive, so that the node cannot react to contacts'
         return ''
 
     def look(self) -> None:
-        """Warn if no contacts are heard."""
+        """Warn if no messages about contacts arrive."""
         if self._fast is not None and self._silent():
             self._node.warn('no_contacts', 'waiting for contacts on the topic '
                             f'{self._node.get_parameter("contact_topic").value}: without them the '

@@ -36,7 +36,7 @@ from robodyn_ros.nodes.demo_display import (
     LAWS,
     TOLERANCE,
     WIDE,
-    Heard,
+    Received,
     Track,
     overall,
     summary,
@@ -56,12 +56,12 @@ RECORDED = {'/joint_states': 'sensor_msgs/msg/JointState',
             '/simulator/torque': 'sensor_msgs/msg/JointState'}
 
 
-class Audience(Node):
+class DemoNode(Node):
     """The node of the demo: receives all topics, selects the control laws, sends the motion."""
 
     def __init__(self, text: str, joint: str, recorder: Recorder | None):
         super().__init__('demo')
-        self.heard = Heard()
+        self.heard = Received()
         self._joint, self._stranger = joint.encode(), False  # a joint of the robot
         self.models: dict[str, int] = {}
         self._recorder = recorder
@@ -126,7 +126,10 @@ class Audience(Node):
 def run_demo(model: Model, text: str, *, seconds: float, picture: Path | None = None,
              plot: Path | None = None, record: Path | None = None,
              console: Console | None = None) -> int:
-    """Run the demo; return 0 if all nodes ran, all terms were correct, and the model helped."""
+    """Run the demo and return the exit code.
+
+    It is 0 if all nodes ran, all terms were correct, and the model reduced the tracking error.
+    """
     console = console or Console()
     os.environ.setdefault('ROS_AUTOMATIC_DISCOVERY_RANGE', 'LOCALHOST')
     motion = sample_motion(model, period=max(seconds / 2, 3.0), harmonics=4, speed=0.6)
@@ -137,7 +140,7 @@ def run_demo(model: Model, text: str, *, seconds: float, picture: Path | None = 
         nodes = _start(stack, model, motion)
         rclpy.init()
         stack.callback(rclpy.try_shutdown)
-        audience = Audience(text, model.joint_names[0], recorder)
+        audience = DemoNode(text, model.joint_names[0], recorder)
         stack.callback(audience.close)
         executor = SingleThreadedExecutor()
         executor.add_node(audience)
@@ -146,7 +149,7 @@ def run_demo(model: Model, text: str, *, seconds: float, picture: Path | None = 
         console.print('nodes: ' + ', '.join(f'{node.name} (process {node.pid})'
                                             for node in nodes))
         if not _spin(executor, 60.0, nodes, until=audience.ready):
-            console.print('[red]the nodes did not come up')
+            console.print('[red]the nodes have not started in time')
             return _fail(console, nodes)
         tracks, wrong = [], 0.0
         for law in LAWS:
@@ -199,7 +202,7 @@ def _start(stack: ExitStack, model: Model, motion: Excitation) -> list[NodeProce
                                  '-r', '~/torque:=/simulator/torque')))]
 
 
-def _run(law: str, motion: Excitation, audience: Audience, executor: Any,
+def _run(law: str, motion: Excitation, audience: DemoNode, executor: Any,
          nodes: list[NodeProcess], console: Console, model: Model) -> Track | None:
     """Follow the motion under one control law; return None if a node died."""
     for _ in range(ATTEMPTS):  # the first state may be published before the nodes are connected
@@ -243,7 +246,7 @@ def _run(law: str, motion: Excitation, audience: Audience, executor: Any,
     return Track(law, t[inside], q, motion.at(t[inside]).q, torque, frame or shown(WIDE))
 
 
-def _terms_error(heard: Heard, model: Model) -> float:
+def _terms_error(heard: Received, model: Model) -> float:
     """Largest error of the published terms against the core, over some of the messages."""
     raw = heard.messages['/dynamics/terms']
     messages = [deserialize_message(one, DynamicsTerms) for one in raw[::max(1, len(raw) // 500)]]

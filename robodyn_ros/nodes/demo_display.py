@@ -44,7 +44,7 @@ class Track:
 
 
 @dataclass(eq=False)
-class Heard:
+class Received:
     """Received messages, serialised."""
 
     messages: dict[str, list[bytes]] = field(default_factory=lambda: {t: [] for t in HEARD})
@@ -55,7 +55,7 @@ class Heard:
         return deserialize_message(raw[-1], HEARD[topic]) if raw else None
 
 
-def table(title: str, heard: Heard, motion: Excitation, start: int, elapsed: float,
+def table(title: str, heard: Received, motion: Excitation, start: int, elapsed: float,
           model: Model, width: int) -> Group:
     """Show the latest values on the topics; a narrow terminal leaves out three columns."""
     state, terms = heard.latest('/joint_states'), heard.latest('/dynamics/terms')

@@ -22,12 +22,12 @@ from robodyn_ros.control.tuning import OPEN_LOOP, check_values
 from robodyn_ros.errors import RobodynError
 from robodyn_ros.nodes import references
 from robodyn_ros.nodes.base import DynamicsNode
+from robodyn_ros.nodes.command_messages import CommandMessages
 from robodyn_ros.nodes.contact_listener import ContactListener
 from robodyn_ros.nodes.dynamics import SENSOR_DATA
 from robodyn_ros.nodes.fast_path import DEPTH, Pacer
 from robodyn_ros.nodes.joint_states import StateError, StateReader
 from robodyn_ros.nodes.model_keeper import Running
-from robodyn_ros.nodes.outputs import Outputs
 from robodyn_ros.nodes.parameters import declare
 from robodyn_ros.nodes.real_time import declare_real_time
 from robodyn_ros.nodes.references import ReferenceReader
@@ -55,8 +55,8 @@ class Feedforward(DynamicsNode):
     def __init__(self, **options: Any):
         self._controller: Controller | None = None
         self._reader: StateReader | None = None
-        self._outputs: Outputs | None = None
-        self._before: tuple[Controller, Outputs] | None = None  # those of the previous robot
+        self._outputs: CommandMessages | None = None
+        self._before: tuple[Controller, CommandMessages] | None = None  # of the previous robot
         self._unfit = ''  # why the parameters do not fit the robot
         self._lock = threading.RLock()  # guards the controller and its outputs
         self._pacer: Pacer | None = None
@@ -131,7 +131,7 @@ class Feedforward(DynamicsNode):
             self.report('error', f'{error}; the mode is {OPEN_LOOP}, and all joints are commanded '
                         'until the parameters fit the robot')
             law, order = Law.of(values | USUAL, running.dynamics), command_order(names, [])
-        outputs = Outputs.of(running, order)
+        outputs = CommandMessages.of(running, order)
         with self._lock:
             known, former = self._controller, self._outputs
             if known is not None and former is not None and tuple(
@@ -304,7 +304,7 @@ class Feedforward(DynamicsNode):
                 if self._watchdog is not None:
                     self._watchdog.follow(controller, now)
 
-    def _publish(self, outputs: Outputs, answer: Answer | None) -> None:
+    def _publish(self, outputs: CommandMessages, answer: Answer | None) -> None:
         if answer is None:
             return
         if self._watchdog is not None and outputs is self._outputs:

@@ -20,7 +20,7 @@ from robodyn_ros.simulation.gazebo_bindings import GazeboError, load_bindings
 from robodyn_ros.simulation.gazebo_world import GazeboWorld
 from robodyn_ros.simulation.watchdog import BRAKES_OPEN
 
-LOOKED_FOR = 0.5  # s of the wall clock between looks for Gazebo
+LOOKED_FOR = 0.5  # s of the wall clock between two attempts to find Gazebo
 # s of the wall clock without joint states, which Gazebo sends in pauses as well; in lock-step it
 # may be slow, since nothing moves meanwhile
 LOST = {False: 1.0, True: 10.0}

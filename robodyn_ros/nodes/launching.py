@@ -124,7 +124,7 @@ def node_action(context: LaunchContext, name: str, *, before: Iterable[Path] = (
     Raises
     ------
     RobodynError
-        Names the argument at fault.
+        An argument is not valid; the error names it.
     """
     parameters: dict[str, Any] = {}
     for parameter in parameters_of(name).values():
@@ -167,7 +167,7 @@ def gazebo_actions(context: LaunchContext, before: Iterable[Path] = ()) -> list[
     Raises
     ------
     RobodynError, FileNotFoundError
-        Names the argument at fault, or says that Gazebo is not installed.
+        An argument is not valid, or Gazebo is not installed.
     """
     bridge = node_action(context, 'gazebo_bridge', before=before)
     if given(context, 'gazebo_server') == 'false':

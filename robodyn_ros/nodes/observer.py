@@ -42,7 +42,7 @@ SENSOR_DATA = QoSProfile(depth=DEPTH, reliability=ReliabilityPolicy.BEST_EFFORT)
 STATES = {INTENDED: ContactMessage.INTENDED, ACCIDENTAL: ContactMessage.ACCIDENTAL}
 COARSE = 0.1  # thresholds without better knowledge, as a fraction of the effort limits
 WEAKEST = 1.0  # N m or N, the same for joints without a limit
-FROZEN = 50  # states with the same positions but a velocity, after which they count as frozen
+FROZEN = 50  # number of states that move without a change of position before they count as frozen
 MOVES = 1e-3  # rad/s or m/s, speed at which positions must change
 
 

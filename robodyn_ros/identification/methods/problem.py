@@ -45,7 +45,7 @@ class Problem:
         return least_squares(self.factors, self.kept, self.count)
 
     @cached_property
-    def calm(self) -> Observations:
+    def low_noise(self) -> Observations:
         """The observations of the motion with little noise, see `Segment.smooth`."""
         return self.observations.changed([
             replace(s, q=s.smooth[0], qd=s.smooth[1], qdd=s.smooth[2])

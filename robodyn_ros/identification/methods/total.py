@@ -35,7 +35,8 @@ def total_least_squares(problem: Problem) -> Estimate:
 def _column_errors(problem: Problem) -> Array:
     """Return the Gram matrix of the weighted errors of the base parameters' columns, (b, b)."""
     gram = np.zeros((len(problem.kept), len(problem.kept)))
-    for block, other in zip(problem.observations.blocks(), problem.calm.blocks(), strict=True):
+    pairs = zip(problem.observations.blocks(), problem.low_noise.blocks(), strict=True)
+    for block, other in pairs:
         wrong = (block.w - other.w)[:, :, problem.kept] * block.used[:, :, None] \
             / problem.start.sigma[:, None]
         flat = wrong.reshape(-1, len(problem.kept))

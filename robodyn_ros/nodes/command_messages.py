@@ -1,4 +1,4 @@
-"""`Outputs`: the messages with the commands of a controller."""
+"""`CommandMessages`: the messages with which a controller commands torques."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from robodyn_ros.nodes.model_keeper import Running
 
 
 @dataclass(frozen=True, eq=False)
-class Outputs:
+class CommandMessages:
     """The messages for the joints of one model, created once and filled for every command."""
 
     running: Running
@@ -26,7 +26,7 @@ class Outputs:
     efforts: EffortCheck
 
     @classmethod
-    def of(cls, running: Running, order: list[int]) -> Outputs:
+    def of(cls, running: Running, order: list[int]) -> CommandMessages:
         """Return messages for the joints of a model, and for those commanded in their order."""
         names = list(running.joints.joint_names)
         torque = JointState(name=names, effort=[0.0] * len(names))
