@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-SCHEMA_VERSION = 1  # of the JSON; it grows where a key is renamed, removed or gets another meaning
+SCHEMA_VERSION = 1  # version of the JSON; a new one where a key changes its name or meaning
 NUMBER, TEXT = {'type': ['number', 'null']}, {'type': 'string'}
 NUMBERS = {'type': ['array', 'null'], 'items': {'type': 'number'}}
 TEXTS = {'type': 'array', 'items': TEXT}
@@ -82,7 +82,7 @@ JOINT = {
     'coulomb_friction': Quantity('Coulomb', 'N m, N', NUMBER, 'Coulomb friction'),
     'mimics': Quantity('mimics', '', TEXT, 'the joint that it follows'),
     'armature': Quantity('armature', 'kg m^2, kg', NUMBER,
-                         "the rotor's inertia as felt at the joint"),
+                         "the rotor's inertia reflected to the joint"),
     'motor_from': Quantity('motor from', '', TEXT, 'sources of the motor data'),
     'largest_gravity': Quantity('gravity', 'N m, N', NUMBER,
                                 'largest torque against gravity over random poses in the range'),

@@ -29,8 +29,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help='URDF or xacro file of the robot (default: the topic robot_description)')
     add('--xacro', nargs='+', default=[], metavar='name:=value',
         help='arguments of a xacro file')
-    add('--trust', action='store_true', help='xacro files can run code: do not confine the '
-        'expansion of this one')
+    add('--trust', action='store_true', help='xacro files can run code: do not expand this one '
+        'in a sandbox')
     add_motors(parser)
     add_loops(parser)
     add('-p', '--parameter', action='append', default=[], metavar='NAME:=VALUE',

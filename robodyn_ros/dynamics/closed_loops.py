@@ -203,7 +203,7 @@ class ClosedLoopDynamics(LoopKinematics):
         -------
         torques : ndarray, shape (d,) or (N, d)
         accelerations : ndarray, shape (n,) or (N, n)
-            Of all independent joints.
+            Accelerations of all independent joints.
         """
         terms = self.terms(q, qd, near=near)
         bias = terms.coriolis + terms.gravity + terms.friction

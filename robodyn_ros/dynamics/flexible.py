@@ -151,9 +151,9 @@ class FlexibleDynamics:
             strict=True))
         e = self.elastic
         gear = self.stiffness * (theta_ - q_)[e] + self.damping * (theta_d_ - qd_)[e]
-        felt = tau.copy()
-        felt[e] = gear
-        qdd = self.links.forward_dynamics(q_, qd_, felt, f_ext, base_motion=base_motion)
+        on_links = tau.copy()
+        on_links[e] = gear
+        qdd = self.links.forward_dynamics(q_, qd_, on_links, f_ext, base_motion=base_motion)
         theta_dd = qdd.copy()
         theta_dd[e] = (tau[e] - gear - self._friction(theta_d_[e])) / self.motor_inertia
         return qdd, theta_dd

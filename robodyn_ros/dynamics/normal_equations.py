@@ -45,11 +45,11 @@ def accumulate(kernel: Kernel, q: Array, qd: Array, qdd: Array, tau: Array,
     matrix, vector = np.zeros((p, p)), np.zeros(p)
     weighted = tau * weights
     # a joint's torque depends only on the bodies that it carries: skip the zeros, most of W
-    felt = [np.flatnonzero(row) for row in kernel.nonzero]
+    nonzero = [np.flatnonzero(row) for row in kernel.nonzero]
     for start in range(0, len(q), block):
         part = slice(start, min(start + block, len(q)))
         rows = kernel.general(q[part], qd[part], qdd[part], out=buffer[:part.stop - start])
-        for joint, columns in enumerate(felt):
+        for joint, columns in enumerate(nonzero):
             w = rows[:, joint, columns] * weights[joint]
             matrix[np.ix_(columns, columns)] += w.T @ w
             vector[columns] += w.T @ weighted[part, joint]

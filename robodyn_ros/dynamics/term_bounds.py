@@ -15,7 +15,7 @@ from robodyn_ros.dynamics.pose_search import PoseSearch
 from robodyn_ros.model import Model
 from robodyn_ros.spatial import Array
 
-_SWEEPS = 8  # of the search for the direction of the velocities in one pose
+_SWEEPS = 8  # iterations of the search for the direction of the velocities in one pose
 
 
 @dataclass(frozen=True)

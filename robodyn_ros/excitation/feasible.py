@@ -12,7 +12,7 @@ from robodyn_ros.excitation.constraints import Constraints
 from robodyn_ros.excitation.fourier import Basis
 from robodyn_ros.spatial import Array
 
-RESERVE = 0.01  # of each limit, within which the search stays if it can
+RESERVE = 0.01  # fraction of each limit that the search keeps in reserve if it can
 
 
 def feasible_motion(constraints: Constraints, basis: Basis, width: Array,

@@ -27,8 +27,8 @@ RANGE_CROSSINGS = 3 * np.pi  # period over (range / velocity limit): a few cross
 SHORTEST, LONGEST = 4.0, 30.0  # s, bounds of a proposed period
 FEWEST = 3  # smallest number of harmonics that is proposed
 SUBSYSTEM = 'subsystem'  # the number of harmonics by the rule of Kolyubin 5.4, remark 5.5
-STATES = 30  # random states at which it is seen which parameters a torque depends on
-FELT = 1e-6  # relative to the longest column of a joint; shorter columns are round-off
+STATES = 30  # random states that show on which parameters a torque depends
+NEGLIGIBLE = 1e-6  # relative to the longest column of a joint; shorter columns are round-off
 
 
 @checked_fields
@@ -190,9 +190,9 @@ def subsystem_harmonics(model: Model, kind: str = 'lumped',
                         payload: str | None = None) -> tuple[int, ...]:
     """Return half the number of base parameters of each joint's subsystem, rounded up.
 
-    The subsystem of a joint are the equations of its torques (Kolyubin 5.20), and its parameters
-    those on which they depend: for a serial arm the parameters of all links from the joint on. The
-    text advises at least this number of harmonics (remark 5.5), as a linear system would need it.
+    The subsystem of a joint consists of the equations of its torques (Kolyubin 5.20). They depend
+    on the parameters of the subsystem: for a serial arm, on those of all links from the joint on.
+    The text advises at least this number of harmonics (remark 5.5), as a linear system would need.
 
     Parameters
     ----------
@@ -207,8 +207,8 @@ def subsystem_harmonics(model: Model, kind: str = 'lumped',
     q = model.joints.sample_poses(rng, STATES)
     w = linear.regressor(q, *rng.normal(size=(2, *q.shape)), loaded=payload is not None)
     size = np.abs(w[:, :, kept]).max(axis=0).reshape(-1, model.n, len(kept)).max(axis=0)
-    felt = size > FELT * size.max(axis=1, keepdims=True)
-    return tuple(int(count) for count in np.ceil(felt.sum(axis=1) / 2))
+    depends = size > NEGLIGIBLE * size.max(axis=1, keepdims=True)
+    return tuple(int(count) for count in np.ceil(depends.sum(axis=1) / 2))
 
 
 def lowest_resonance(model: Model, poses: int = 64) -> float:

@@ -18,7 +18,7 @@ from robodyn_ros.spatial import Array
 
 CHECK_RATE = 100.0  # Hz, at which the limits are checked
 TRIES = 200  # random points for each point that is kept
-LEAST_WAY = 0.3  # smallest way of the joint that moves farthest, relative to its range
+LEAST_TRAVEL = 0.3  # smallest distance of the joint that moves farthest, relative to its range
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,7 +120,7 @@ def point_to_point(model: Model, limits: Limits | None = None, *, duration: floa
         for _ in range(TRIES):
             point = rng.uniform(low, high)
             way = np.abs(point - points[-1])
-            if (way / (high - low)).max() < LEAST_WAY:
+            if (way / (high - low)).max() < LEAST_TRAVEL:
                 continue
             ramp, cruise = _times(way, fastest, strongest)
             leg = Trapezoid(model.joint_names, np.array([points[-1], point]), np.array([ramp]),
@@ -141,7 +141,7 @@ def _times(way: Array, fastest: Array, strongest: Array) -> tuple[float, float]:
 
     The other joints take the same times, with lower velocity and acceleration.
     """
-    velocity = float((fastest / np.maximum(way, 1e-12)).min())  # of the fraction of the way
+    velocity = float((fastest / np.maximum(way, 1e-12)).min())  # rate of the completed fraction
     acceleration = float((strongest / np.maximum(way, 1e-12)).min())
     if velocity**2 >= acceleration:  # the velocity limit is not reached
         return float(1 / np.sqrt(acceleration)), 0.0

@@ -83,8 +83,8 @@ class Goal:
             raise IdentificationError(f'speed is {self.speed}; valid: above 0, at most 1')
         if self.payload_link and self.source != USE_LOGS and not self.logs and not self.joints:
             raise IdentificationError('payload_link is given without logs; valid: logs of the '
-                                      'robot without the payload, which tell its own parameters '
-                                      'from those of the payload')
+                                      'robot without the payload, which separate its own '
+                                      'parameters from those of the payload')
         if self.periods > MOST_PERIODS:
             raise IdentificationError(f'periods is {self.periods}; valid: at most {MOST_PERIODS}')
         if self.loaded_logs and not self.payload_link:

@@ -13,7 +13,7 @@ FORMATS = ('markdown', 'latex', 'python')
 _MEANING = {'M': 'mass matrix', 'C': 'matrix of the Christoffel symbols',
             'c': 'Coriolis and centrifugal torques C qd', 'g': 'gravity torques',
             'N': 'constraints of the closed loops', 'J': 'Jacobian of the constraints',
-            'D': 'derivative of this Jacobian by time'}
+            'D': 'time derivative of this Jacobian'}
 CONSTRAINTS = ('N', 'J', 'D')
 
 

@@ -14,7 +14,7 @@ from robodyn_ros.report.html import template_of
 from robodyn_ros.report.pictures import svg_element, svg_of
 from robodyn_ros.report.tables import percent
 
-MOST_ROWS = 200  # of a table; the Parquet files contain all results
+MOST_ROWS = 200  # largest number of rows of a table; the Parquet files contain all results
 MOST_STEPS = 12  # changes that are drawn
 COLOURS = ('#0072b2', '#d55e00')  # estimates; means before and after
 

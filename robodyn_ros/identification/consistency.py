@@ -303,8 +303,8 @@ def _guessed_bodies(linear: LinearModel, triangle: Array) -> dict[int, Array]:
     one = np.diag([radius**2] * 3 + [1.0])
     values = dict(zip(PARAMETER_NAMES, inertial_parameters_of(one), strict=False))
     unit = np.array([values.get(column.term, 0.0) for column in linear.columns])
-    felt = triangle[:, :-1] @ unit
-    mass = safe_divide(float(felt @ triangle[:, -1]), float(felt @ felt))
+    explained = triangle[:, :-1] @ unit
+    mass = safe_divide(float(explained @ triangle[:, -1]), float(explained @ explained))
     bodies = (-1, *linear.bodies) if linear.payload is not None else linear.bodies
     return {body: max(mass, SMALLEST_GUESS) * one for body in bodies}
 

@@ -112,10 +112,10 @@ class Folds:
             theta = np.concatenate([solved[:, -1], np.zeros(len(candidates)), [-1.0]])
             change = np.vstack([-solved[:, :-1], np.eye(len(candidates)),
                                 np.zeros((1, len(candidates)))])
-            felt = raw[out] @ change
+            effect = raw[out] @ change
             before[out] = theta @ raw[out] @ theta
-            after[out] = before[out] + 2 * gain * (theta @ felt) \
-                + gain**2 * np.einsum('ij,ij->j', change, felt)
+            after[out] = before[out] + 2 * gain * (theta @ effect) \
+                + gain**2 * np.einsum('ij,ij->j', change, effect)
         size = self.size / len(raw)
         return (np.asarray(safe_divide(before, size, at_zero=np.inf)),
                 np.asarray(safe_divide(after, size, at_zero=np.inf)))
@@ -279,10 +279,10 @@ def _grams(w: Array, tau: Array, used: NDArray[np.bool_], edges: NDArray[np.int_
     grams = np.zeros((len(edges) - 1, rows, p + 1, p + 1))
     counts = np.zeros((len(edges) - 1, rows))
     for row in range(rows):
-        felt = np.append(np.flatnonzero(w[:, row].any(axis=0)), p)
-        data = np.column_stack([w[:, row][:, felt[:-1]], tau[:, row]]) * used[:, row, None]
+        nonzero = np.append(np.flatnonzero(w[:, row].any(axis=0)), p)
+        data = np.column_stack([w[:, row][:, nonzero[:-1]], tau[:, row]]) * used[:, row, None]
         for fold, (a, b) in enumerate(zip(edges[:-1], edges[1:], strict=True)):
-            grams[fold, row, felt[:, None], felt] = data[a:b].T @ data[a:b]
+            grams[fold, row, nonzero[:, None], nonzero] = data[a:b].T @ data[a:b]
             counts[fold, row] = used[a:b, row].sum()
     return grams, counts
 

@@ -196,10 +196,10 @@ class Observations:
             at = np.arange(part.start, part.stop)
             loads = np.column_stack([np.interp(at, at[::one.stride], x) for x in loads.T])
         if self.linear.loops is None:
-            for column, felt, values in self.linear.friction_terms(segment.qd[part], directions,
+            for column, rows, values in self.linear.friction_terms(segment.qd[part], directions,
                                                                    loads):
                 filtered = one(values)
-                for row, factor in felt:
+                for row, factor in rows:
                     w[:, row, column] = factor * filtered
             return w
         w[:, :, columns] = one(self.linear.friction_regressor(
@@ -258,11 +258,11 @@ def factors_of(block: Block, part: slice = slice(None)) -> Array:
     factors = np.zeros((rows, p + 1, p + 1))
     for row in range(rows):
         rows_used = used[:, row]
-        felt = np.append(np.flatnonzero(w[:, row].any(axis=0)), p)
-        data = np.column_stack([w[rows_used, row][:, felt[:-1]], tau[rows_used, row]])
+        nonzero = np.append(np.flatnonzero(w[:, row].any(axis=0)), p)
+        data = np.column_stack([w[rows_used, row][:, nonzero[:-1]], tau[rows_used, row]])
         if len(data):
             small = triangular(data)
-            factors[row][np.ix_(np.arange(len(small)), felt)] = small
+            factors[row][np.ix_(np.arange(len(small)), nonzero)] = small
     return factors
 
 

@@ -18,7 +18,7 @@ from robodyn_ros.nodes.stamps import nanoseconds
 
 LAWS = {'pd': 'PD', 'pd_gravity': 'PD + gravity', 'feedforward_pd': 'PD + whole model'}
 WIDE = 110  # columns of a terminal that shows every term
-TOLERANCE = 1e-9  # of the published terms, relative to the largest value of each term
+TOLERANCE = 1e-9  # largest error of a published term, relative to the term's largest value
 HEARD = {'/joint_states': JointState, '/simulator/torque': JointState,
          '/dynamics/terms': DynamicsTerms}
 

@@ -122,8 +122,9 @@ class ContactDetector:
         ratio, part = (quick, fast) if in_fast else (steady, slow)
         limit = fast_limit if in_fast else slow_limit
         joint = int(np.argmax(ratio))
-        felt = [k for k in self._order if ratio[k] > 1]
-        return Contact(self.state, self._names[joint], self._links[felt[-1] if felt else joint],
+        exceeding = [k for k in self._order if ratio[k] > 1]
+        last = exceeding[-1] if exceeding else joint
+        return Contact(self.state, self._names[joint], self._links[last],
                        int(np.sign(part[joint])), float(abs(part[joint])), float(limit[joint]))
 
     def _lasts(self, band: str, t: float, over: bool, time: float) -> bool:

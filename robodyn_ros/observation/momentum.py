@@ -87,8 +87,8 @@ class MomentumObserver:
     residual : ndarray, shape (n,)
         The estimate r of the external torques, N m or N.
     rate : ndarray, shape (n,)
-        What the torques make of the rate of the momentum, low-pass filtered with the same
-        bandwidth, N m or N: the inertial torques, on which thresholds of contacts depend.
+        The known rate u of the momentum, low-pass filtered with the same bandwidth, N m or N:
+        the inertial torques, on which thresholds of contacts depend.
 
     Raises
     ------

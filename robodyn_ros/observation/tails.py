@@ -10,7 +10,7 @@ from robodyn_ros.spatial import Array
 
 FEWEST = 5  # blocks
 UPPER = 0.25  # fraction of the blocks whose maxima form the tail
-CONFIDENCE = 0.95  # that the true tail is not longer than the one that is used
+CONFIDENCE = 0.95  # probability that the true tail is not longer than the one that is used
 
 
 def block_maxima(values: Array, block: int) -> Array:

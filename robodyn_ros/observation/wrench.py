@@ -36,13 +36,13 @@ def external_wrench(jacobian: Array, torque: Array, deviation: Array,
                     usual: Array = USUAL) -> Wrench:
     """Return the wrench that explains external torques, by a damped inverse of the Jacobian.
 
-    It minimises ``|(J' F - torque) / deviation|^2 + |F / usual|^2``. Directions that the joints do
-    not feel keep the covariance of ``usual``.
+    It minimises ``|(J' F - torque) / deviation|^2 + |F / usual|^2``. Directions without effect on
+    the joint torques keep the covariance of ``usual``.
 
     Parameters
     ----------
     jacobian : ndarray, shape (6, n)
-        Of the link, in the root's axes.
+        Jacobian of the link, in the root's axes.
     torque : ndarray, shape (n,)
         External torques, N m or N.
     deviation : ndarray, shape (n,)

@@ -22,7 +22,7 @@ FILTERED = '#56b4e9'
 JOINTS = ('#0072b2', '#d55e00', '#009e73', '#cc79a7', '#e69f00', '#56b4e9', '#000000')
 DASHES = ('-', '--', ':', '-.')  # line styles, if there are more joints than colours
 SCATTERED = 400  # most points of a scatter plot
-BINS = 60  # of a friction curve
+BINS = 60  # number of velocity bins of a friction curve
 POINTS = 3000  # most points of a line, which keeps the lowest and highest value of each bin
 WIDEST = 3.0  # relative to a parameter's size; nominal values beyond are drawn at the edge
 

@@ -157,7 +157,7 @@ class _Writer:
         self.forces([0.0] * len(self._publishers))
 
     def ping(self) -> bool:
-        """Answer."""
+        """Answer, which shows that the process reacts."""
         return True
 
     def serves(self) -> bool:

@@ -15,7 +15,7 @@ from robodyn_ros.view.viewer import Viewer
 # of Okabe and Ito's palette
 COLOURS = ('#0072b2', '#d55e00', '#009e73', '#cc79a7', '#e69f00', '#56b4e9', '#000000')
 DASHES = ((), (6, 4), (2, 3))  # a second and third round of the colours
-MOST_POINTS = 500  # of a curve; beyond that, every second one is dropped
+MOST_POINTS = 500  # largest number of points of a curve; beyond it, every second one is dropped
 UNKNOWN = '-'
 
 

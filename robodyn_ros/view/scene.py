@@ -22,7 +22,7 @@ from robodyn_ros.spatial import Array, Inertial
 BODY, SUSPECT, INERTIA, CENTRE = (120, 130, 140), (213, 94, 0), (0, 114, 178), (230, 159, 0)
 OTHER = (204, 121, 167)  # inertia boxes of the second model
 CAPSULE = (0, 158, 115)
-RADIUS = 0.05  # of the cube root of a mass in kg, m: radius of the sphere at its centre
+RADIUS = 0.05  # m, radius of the sphere at the centre of 1 kg; it grows with the mass's cube root
 
 
 class RobotScene:

@@ -12,7 +12,7 @@ from robodyn_ros.spatial import Array
 
 MOST = 2000  # samples of the likelihood, evenly over the motion
 STEP = 1e-5  # for derivatives of the regressor; rad, rad/s, rad/s^2 or m and their derivatives
-EVALUATIONS = 20  # of the residuals by the optimiser, at most
+EVALUATIONS = 20  # largest number of evaluations of the residuals by the optimiser
 LEAST_NOISE = 0.1  # smallest variance of the torque noise, relative to that of the residuals
 
 
