@@ -38,7 +38,9 @@ NOISE = {  # of positions in degrees, and of torques in N m
 DEFAULT = ('standard noise', 'high position noise')
 HALF = np.pi / 2
 
-# a, alpha, d, theta (modified); mass; first moments or centres; inertia; armature; Fv, Fc
+# modified Denavit-Hartenberg table: a (m), alpha, d (m), theta; then of each link the mass (kg),
+# the first moments (kg m), and Ixx Ixy Ixz Iyy Iyz Izz (kg m^2) about its frame or its centre of
+# mass; then of each joint armature and friction (SI), positions (degrees) and speed (degrees/s)
 TX40 = {
     'table': [(0, 0, 0, 0), (0, -HALF, 0, -HALF), (0.225, 0, 0.035, HALF),
               (0, HALF, 0.225, 0), (0, -HALF, 0, 0), (0, HALF, 0, np.pi)],
@@ -95,7 +97,7 @@ def model_of(data):
 
 
 def run(model, motion, noise=(0.0, 0.0), rng=None, designed_for=None):
-    """Simulate a robot under PD control with feed-forward, whose feedback is noisy; a log.
+    """Return the log of a simulated robot under PD control with feed-forward and noisy feedback.
 
     The controller is designed for the robot itself, or for another one.
     """
@@ -118,7 +120,10 @@ def run(model, motion, noise=(0.0, 0.0), rng=None, designed_for=None):
 
 
 def figures(model, method, log, nominal, motion, clean):
-    """Return d_theta, d_tau and d_q in per cent, and the seconds of one method."""
+    """Return BIRDy's figures of one method: errors of parameters, torques, positions; seconds.
+
+    The errors (d_theta, d_tau, d_q) are relative, in per cent.
+    """
     start = time.perf_counter()
     found = rd.identify(nominal, log, friction='coulomb',
                         method='weighted' if method == 'consistent' else method)

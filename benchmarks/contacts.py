@@ -29,11 +29,15 @@ from robodyn_ros.simulation import Simulation
 from robodyn_ros.simulation.sensors import Sensors
 
 sys.path.insert(0, str(Path(__file__).parent.parent / 'test'))
-STEP, FIT, FREE, PUSH, EVERY = 0.001, 20.0, 60.0, 0.3, 2.5  # s
+STEP, FIT, FREE = 0.001, 20.0, 60.0  # s: sampling, log of the fit, log of the validation
+PUSH, EVERY = 0.3, 2.5  # s: a sudden push; from one sudden push to the next
 RAMP, FAST = 2.0, 0.9  # s of a slow push; fraction of the speed limits in logs and free motion
+INSIDE = 12.59  # 95 % quantile of chi-squared with the 6 degrees of freedom of a wrench
 FORCES = (2.0, 5.0, 10.0, 20.0, 50.0)  # N
 TRIALS = 12  # pushes of each force and link
-LIBFRANKA = np.array([20.0, 20.0, 18.0, 18.0, 16.0, 14.0, 12.0])  # N m, its examples
+LIBFRANKA = np.array([20.0, 20.0, 18.0, 18.0, 16.0, 14.0, 12.0])  # N m: those of its examples
+# URDF; links that are pushed; torque noise and friction (N m) of a joint with a limit of 87 N m;
+# constant thresholds (N m)
 ROBOTS = {
     'Panda': ('panda_description/urdf/panda.urdf', 'panda_link8', 'panda_link4', 0.15, 0.3,
               LIBFRANKA),
@@ -43,7 +47,7 @@ ROBOTS = {
 
 
 class Motion:
-    """A random Fourier series within the limits of a robot, without an end."""
+    """An endless random Fourier series within the limits of a robot."""
 
     def __init__(self, model, rng, speed=0.7, base=0.1, harmonics=5):
         n = model.n
@@ -96,7 +100,7 @@ class Plant:
         self.sim.reset(whole, speed)
 
     def cycle(self, reference):
-        """Return t, q, qd, tau as measured, and move on."""
+        """Return t, q, qd and tau as measured, and step the simulation."""
         q_r, qd_r, qdd_r = reference
         measured = self.sim.measure()
         q, qd = measured.position[self.place], measured.velocity[self.place]
@@ -177,12 +181,12 @@ def pushes(plant, watcher, rng, link, force, speed, time, wave):
     for k, row in enumerate(zip(*motion.at(np.arange(TRIALS * cycle) * STEP), strict=True)):
         phase = k % cycle
         if phase == start:
-            way = rng.normal(size=3)
-            way *= force / np.linalg.norm(way)
-            known = [state != 'none' for state in before]  # a contact that goes on finds nothing
+            vector = rng.normal(size=3)
+            vector *= force / np.linalg.norm(vector)
+            known = [state != 'none' for state in before]  # contacts that still last do not count
         if phase >= start:
             part = (phase - start + 1) / (cycle - start)
-            plant.sim.push(link, [*(way * wave(part)), 0, 0, 0])
+            plant.sim.push(link, [*(vector * wave(part)), 0, 0, 0])
         elif phase == 0:
             plant.sim.push(link, np.zeros(6))
         before = watcher.states(plant.cycle(row))
@@ -209,7 +213,7 @@ def detection(plant, watcher, rng, link):
 
 
 def separation(plant, watcher, rng, link):
-    """Print as what forces are found that grow slowly to their value, at rest and in motion."""
+    """Print whether slowly growing forces count as intended or accidental, at rest and moving."""
     for what, speed in (('at rest', 1e-6), ('in motion', 0.3)):
         for force in FORCES:
             found = pushes(plant, watcher, rng, link, force, speed, RAMP, lambda part: part)[0]
@@ -242,7 +246,7 @@ def wrenches(plant, watcher, dynamics, rng):
         wrong = np.array(wrong)
         print(f'  20 N at the flange {what}: error {np.sqrt((wrong[:, :3]**2).mean()):.2f} N, '
               f'{np.sqrt((wrong[:, 3:]**2).mean()):.2f} N m (rms of a component), '
-              f'{np.mean(np.array(inside) < 12.59):.0%} inside the 95 % ellipsoid', flush=True)
+              f'{np.mean(np.array(inside) < INSIDE):.0%} inside the 95 % ellipsoid', flush=True)
 
 
 def motions_of(result, log):
@@ -278,7 +282,7 @@ def measured(name, model, log):
                                                              strict=True))
                   for state in ('accidental', 'intended')}
         worst = max(one.magnitude / one.threshold for one in contacts[len(contacts) // 50:])
-        print(f'{name}, second half, {np.ptp(t):.1f} s, by the first half: '
+        print(f'{name}, second half, {np.ptp(t):.1f} s, model and thresholds of the first half: '
               f'{counts["accidental"]} accidental, {counts["intended"]} intended; '
               f'largest residual {worst:.2f} of its threshold; fast thresholds at half speed '
               f'{thresholds.at(thresholds.speed.max(axis=1) / 2)[0].round(2)}', flush=True)

@@ -59,7 +59,7 @@ def controllers(names: tuple[str, ...]) -> dict[str, tuple[str, dict[str, object
 
 def measure(world: World, urdf: str, names: tuple[str, ...], name: str, prefix: Path,
             seconds: float) -> None:
-    """Run one controller, moving if it can, and print its statistics."""
+    """Run one controller, in motion if it can follow a trajectory, and print its statistics."""
     manager = ControllerManager(world, urdf, controllers(names), prefix)
     try:
         manager.start(name)

@@ -18,7 +18,7 @@ from synthetic import coloured_noise, fourier_motion, lwr4_with_drives  # noqa: 
 
 import robodyn_ros as rd  # noqa: E402
 
-MEMORIES = (0.0, 0.9, 0.98)  # of the autoregressive noise from sample to sample, at 200 Hz
+MEMORIES = (0.0, 0.9, 0.98)  # correlation of the noise from sample to sample, at 200 Hz
 FACTORS = (0.5, 1.0, 2.0)  # of the automatic cutoff
 SECONDS, RATE, NOISE = 20, 200, 0.02
 

@@ -17,7 +17,7 @@ from robodyn_ros.identification.linear_model import LinearModel
 
 ROOT = Path(__file__).parent.parent
 UR10 = ROOT / 'test/data/ur10/ur10_nomesh.urdf'
-SEGMENT, WAYPOINTS, ITERATIONS = 2.0, 6, 40
+SEGMENT, WAYPOINTS, ITERATIONS = 2.0, 6, 40  # of figaroh's trajectory; s for each segment
 
 
 def excitation():
@@ -26,7 +26,7 @@ def excitation():
 
 
 def lwr4():
-    """KUKA LWR 4+ with payload, limits of Kolyubin table 5.1, 25 s."""
+    """Print condition numbers of the KUKA LWR 4+ with payload, limits of Kolyubin table 5.1."""
     model = rd.load_model(ROOT / 'urdf/kuka_lwr4.urdf.xacro',
                           xacro_arguments={'payload': 'true'})
     limits = rd.Limits(tool='tip', height=-0.1, distance=0.2, torque_margin=0.0)
@@ -51,7 +51,10 @@ def lwr4():
 
 
 def beside_figaroh():
-    """UR10, its own limits, 58 parameters, condition number of the unscaled W_B."""
+    """Print the condition number of the unscaled W_B, UR10 with its own limits, beside figaroh's.
+
+    Both have 58 base parameters.
+    """
     period = SEGMENT * (WAYPOINTS - 1)
     peer = os.environ.get('FIGAROH_PYTHON')
     print(f'\nUR10, {period:g} s, its own limits, W_B as it is, sign(s) without smoothing\n')

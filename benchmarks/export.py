@@ -32,6 +32,7 @@ LIMITS = ('-DBOOST_MPL_LIMIT_LIST_SIZE=30', '-DBOOST_MPL_LIMIT_VECTOR_SIZE=30',
           '-DBOOST_MPL_CFG_NO_PREPROCESSED_HEADERS',
           '-DBOOST_FUSION_INVOKE_MAX_ARITY=12')  # which Pinocchio's headers need
 TERMS = ('inverse_dynamics', 'mass_matrix', 'forward_dynamics')
+# file; joints that are locked in Pinocchio's model; those locked in ours, which follows <mimic>
 ROBOTS = {
     'Panda': (PANDA, ('panda_finger_joint1', 'panda_finger_joint2'), ('panda_finger_joint1',)),
     'UR10': ('ur_description/urdf/ur10_robot.urdf', (), ()),

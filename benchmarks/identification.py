@@ -82,7 +82,7 @@ def _row(name, reference, *errors):
 
 
 def timing():
-    """The same log (TX40, 45 000 samples, wrist taken as uncoupled) through both."""
+    """Time the same log (TX40, 45 000 samples, wrist taken as uncoupled) here and in figaroh."""
     _, log = tx40()
     urdf = DATA / 'staubli-tx40/tx40_mdh_modified_nomesh.urdf'
     model = rd.load_model(urdf)
@@ -98,7 +98,7 @@ def timing():
             'pipeline': _best(lambda: _estimate_only(model, log)),
             'with statistics, bias check, consistency': _best(
                 lambda: rd.identify(model, log, **options))}
-    print('\nStaubli TX40, 45 000 samples, 6 joints ; pipeline: filter, regressor, decimation, '
+    print('\nStaubli TX40, 45 000 samples, 6 joints; pipeline: filter, regressor, decimation, '
           'base parameters, weighted least squares\n')
     peer = os.environ.get('FIGAROH_PYTHON')
     other = {}
@@ -122,7 +122,7 @@ def timing():
     tau = tau + coloured_noise(rng, len(t), 0.01 * np.abs(tau).max(axis=0), 0.9)
     log = rd.Log(t, q, tau, joint_names=true.joint_names)
     rd.identify(true, log.part(0, 0.3))
-    print(f'\n60 s at 1 kHz of a 7R arm, friction chosen, one pass: '
+    print(f'\n60 s at 1 kHz of a 7R arm, friction model chosen from the data: '
           f'{_best(lambda: rd.identify(true, log), 2):.1f} s')
 
 
@@ -131,7 +131,7 @@ class _Enough(Exception):
 
 
 def _estimate_only(model, log):
-    """The pipeline up to the weighted estimate, which is the extent of the peer."""
+    """Identify up to the weighted estimate, which is all that figaroh computes."""
     def stop(phase):
         if phase == 'statistics':
             raise _Enough

@@ -112,7 +112,7 @@ def measure(seconds: float, rate: float,
 
 
 def latency(seconds: float = 5.0, rounds: int = 3, rate: float = 1000.0) -> list[str]:
-    """Measure both in turn; return the lines of a table."""
+    """Measure relay and nodes in turn; return the lines of a table."""
     topics = {'relay': '/dynamics/gravity', 'dynamics': '/dynamics/gravity',
               'observer': '/observer/external_torque'}
     found: dict[str, list[tuple[np.ndarray, int]]] = {name: [] for name in topics}

@@ -51,10 +51,9 @@ def loops() -> list[str]:
         motion = closed.motion(q, qd)
         full = motion.q, motion.qd, motion.qdd(qdd)
         for term in ('inverse_dynamics', 'forward_dynamics'):
-            rigid, reduced = getattr(closed.tree, term), getattr(closed, term)
-
-            single = _best([partial(_calls, rigid, full), partial(_calls, reduced, (q, qd, qdd))])
-            batch = _best([partial(rigid, *full), partial(reduced, q, qd, qdd)])
+            tree, loop = getattr(closed.tree, term), getattr(closed, term)
+            single = _best([partial(_calls, tree, full), partial(_calls, loop, (q, qd, qdd))])
+            batch = _best([partial(tree, *full), partial(loop, q, qd, qdd)])
             a, b = (1e6 * x / CALLS for x in single)
             c, d = (1e6 * x / BATCH for x in batch)
             lines.append(f'| {name} | {term} | {a:.2f} | {b:.1f} | {b / a:.0f} | {c:.3f} | '

@@ -117,7 +117,7 @@ def own_processes(namespaces):
 
 
 def measure(count, seconds, started=own_processes):
-    """Return the fraction of a core of each pair, and the fraction of states with torques."""
+    """Return cores for each pair, the fraction of states with torques, and states per second."""
     namespaces = [f'arm{k + 1}' for k in range(count)]
     with ExitStack() as stack:
         pids = stack.enter_context(started(namespaces))

@@ -58,11 +58,11 @@ def report(what, bodies, found):
     wrong = values - true
     inside = np.array([(f.interval[:, 0] <= t) & (t <= f.interval[:, 1])
                        for f, t in zip(found, true, strict=True)])
-    told = np.array([f.determined for f in found])
+    determined = np.array([f.determined for f in found])
     mass, com = 100 * wrong[:, 0] / true[:, 0], 1e3 * np.linalg.norm(wrong[:, 1:4], axis=1)
-    inertia = (f'; inertia {np.sqrt((wrong[:, 4:][told[:, 4:]]**2).mean()):.4f} kg m^2, '
-               f'{told[:, 4:].mean():.0%} determined' if told[:, 4:].any() else
-               '; inertia not determined')
+    known = determined[:, 4:]
+    inertia = (f'; inertia {np.sqrt((wrong[:, 4:][known]**2).mean()):.4f} kg m^2, '
+               f'{known.mean():.0%} determined' if known.any() else '; inertia not determined')
     print(f'  {what}: mass {np.sqrt((mass**2).mean()):.2f} % (most {np.abs(mass).max():.2f} %), '
           f'centre {np.sqrt((com**2).mean()):.2f} mm (most {com.max():.2f} mm){inertia}; '
           f'95 % intervals hold {inside[:, :4].mean():.0%} of masses and centres, '
@@ -95,8 +95,8 @@ def main():
                                        (still, logs[1], ()), (empty, bare, ())):
                 some.append(rd.identify_payload(result.model, log, plant.flange, without=without,
                                                 uncertainty=uncertainty))
-        report('beside the model', bodies, alone)
-        report('with a log without it', bodies, beside)
+        report('with the model alone', bodies, alone)
+        report('with a log without the body', bodies, beside)
         report('still poses', bodies, still)
         print(f'  empty hand: {sum(f.state == "empty" for f in empty)} of {len(empty)} reported '
               f'as empty, mass within {max(abs(f.mass) for f in empty) * 1e3:.0f} g')

@@ -1,4 +1,7 @@
-"""All benchmarks: `make bench`, or one of them: `make bench ARGS=speed` (see `wanted`)."""
+"""The benchmarks of `make bench`, or one of them: `make bench ARGS=speed` (see `wanted`).
+
+The other files of this folder are run by themselves, as their docstrings say.
+"""
 
 from __future__ import annotations
 

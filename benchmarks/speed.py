@@ -66,7 +66,7 @@ print((peak() - before) / 1024, 8e6 * model.n / 2**20)
 
 
 def in_turns(contenders: dict[str, Callable[[], Any]], seconds: float = 1.5) -> dict[str, float]:
-    """Best time of one call of each, s; short rounds, one after the other."""
+    """Return the best time of one call of each contender, s; they take turns in short rounds."""
     loops = {}
     for name, call in contenders.items():
         call()
@@ -161,6 +161,7 @@ def speed(name: str) -> list[str]:
     peers.check()
     d, q, v, a = peers.dynamics, peers.q, peers.v, peers.a
     p, data = peers.pin, peers.data
+    # the parameters of the bodies: the first 10 of each joint's 17
     rigid = [i for i in range(len(peers.model.parameter_names)) if i % 17 < 10]
     regressor = d.regressor_kernel(rigid)
     small = [x[:512] for x in peers.many]

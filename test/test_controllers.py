@@ -198,7 +198,7 @@ def test_what_is_refused(runner, prefix, tmp_path):
     assert 'negative mass' in runner('payload', 'tip', [-1.0, *body[1:]])
     assert 'not a finite number' in runner('payload', 'tip', [1.0, np.nan, *body[2:]])
     for inertia in ([1, 0, 0, 0.1, 0, 0.1], [1, 0.9, 0.9, 1, -0.9, 1], [-1, 0, 0, -1, 0, -1]):
-        assert 'that of no body' in runner('payload', 'tip', [*body[:4], *inertia])
+        assert 'No rigid body has the inertia' in runner('payload', 'tip', [*body[:4], *inertia])
     (tmp_path / 'values.yaml').write_text('robodyn_values: 1\nstructure: other\n')
     assert 'other joints' in runner('values', str(tmp_path / 'values.yaml'))
     _, after = runner.update(np.ones(N), np.zeros(N), np.zeros((3, N)))

@@ -194,7 +194,7 @@ def test_an_accidental_contact_yields_or_stops_until_it_is_acknowledged(robot, k
     world.wait(lambda: world.count('feedforward', 'reference_refused') > refused, 'a refusal')
     robot.touch()
     answer = robot.acknowledge()
-    assert not answer.success and 'joint elbow goes on' in answer.message
+    assert not answer.success and 'joint elbow persists' in answer.message
     np.testing.assert_allclose(robot.answers(1)[0], found[-1], atol=1e-9)
     robot.touch(Contact.NONE)
     world.wait(lambda: robot.acknowledge().success, 'the acknowledgement', 10.0)

@@ -159,8 +159,9 @@ Vector DynamicsLibrary::with_payload(const Vector & parameters, const Payload & 
             "value that is not a finite number");
   }
   if (!possible(payload.inertia)) {
-    throw std::runtime_error("The inertia of the payload of link '" + payload.link + "' is that of "
-            "no body; valid: positive principal moments, none larger than the sum of the others");
+    throw std::runtime_error("No rigid body has the inertia of the payload of link '" +
+            payload.link + "'; valid: principal moments that are not negative, and of which none "
+            "is larger than the sum of the others");
   }
   Vector loaded(parameters.size());
   table_->add_payload(

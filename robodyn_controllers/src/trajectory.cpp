@@ -12,8 +12,8 @@ namespace robodyn_controllers
 namespace
 {
 
-// One joint at one end of a segment.
-struct End
+// Position, velocity and acceleration of one joint.
+struct JointMotion
 {
   double q, qd, qdd;
 };
@@ -23,44 +23,47 @@ bool finite(const Vector & values)
   return std::all_of(values.begin(), values.end(), [](double x) {return std::isfinite(x);});
 }
 
-End at(const Point & point, std::size_t joint)
+JointMotion at(const Point & point, std::size_t joint)
 {
   return {point.q[joint], point.qd.empty() ? 0.0 : point.qd[joint],
     point.qdd.empty() ? 0.0 : point.qdd[joint]};
 }
 
-// The polynomial through two ends at the time t after the first one; h is the time between them.
-End between(const End & a, const End & b, double h, double t, bool velocities, bool accelerations)
+// The motion on the polynomial from a to b at the time t after a; h is the time from a to b.
+// Without velocities the polynomial is a straight line, without accelerations a cubic one.
+JointMotion between(
+  const JointMotion & a, const JointMotion & b, double h, double t, bool velocities,
+  bool accelerations)
 {
-  const double s = t / h, position = b.q - a.q;
+  const double s = t / h, travel = b.q - a.q;
   if (!velocities) {
-    return {a.q + s * position, position / h, 0.0};
+    return {a.q + s * travel, travel / h, 0.0};
   }
   // coefficients in powers of s; derivatives with respect to s
   double c[6] = {a.q, h * a.qd, 0.0, 0.0, 0.0, 0.0};
   if (!accelerations) {
-    c[2] = 3 * position - h * (2 * a.qd + b.qd);
-    c[3] = -2 * position + h * (a.qd + b.qd);
+    c[2] = 3 * travel - h * (2 * a.qd + b.qd);
+    c[3] = -2 * travel + h * (a.qd + b.qd);
   } else {
     const double square = h * h;
     c[2] = square * a.qdd / 2;
-    const double q = position - c[1] - c[2], qd = h * b.qd - c[1] - 2 * c[2];
+    const double q = travel - c[1] - c[2], qd = h * b.qd - c[1] - 2 * c[2];
     const double qdd = square * b.qdd - 2 * c[2];
     c[3] = 10 * q - 4 * qd + qdd / 2;
     c[4] = -15 * q + 7 * qd - qdd;
     c[5] = 6 * q - 3 * qd + qdd / 2;
   }
-  End end{0.0, 0.0, 0.0};
+  JointMotion motion{0.0, 0.0, 0.0};
   for (int k = 5; k >= 0; --k) {
-    end.q = end.q * s + c[k];
+    motion.q = motion.q * s + c[k];
   }
   for (int k = 5; k >= 1; --k) {
-    end.qd = end.qd * s + k * c[k];
+    motion.qd = motion.qd * s + k * c[k];
   }
   for (int k = 5; k >= 2; --k) {
-    end.qdd = end.qdd * s + k * (k - 1) * c[k];
+    motion.qdd = motion.qdd * s + k * (k - 1) * c[k];
   }
-  return {end.q, end.qd / h, end.qdd / (h * h)};
+  return {motion.q, motion.qd / h, motion.qdd / (h * h)};
 }
 
 }  // namespace
@@ -120,12 +123,12 @@ void Trajectory::sample(double time, const Motion & start, Motion & motion) cons
   const bool velocities = !a.qd.empty() && !b.qd.empty();
   const bool accelerations = velocities && !a.qdd.empty() && !b.qdd.empty();
   for (std::size_t k = 0; k < n; ++k) {
-    const End from = first ? End{start.q[k], start.qd[k], start.qdd[k]} : at(a, k);
-    const End end = between(from, at(b, k), b.time - begin, time - begin, velocities,
-        accelerations);
-    motion.q[k] = end.q;
-    motion.qd[k] = end.qd;
-    motion.qdd[k] = end.qdd;
+    const JointMotion from = first ? JointMotion{start.q[k], start.qd[k], start.qdd[k]} : at(a, k);
+    const JointMotion now = between(
+      from, at(b, k), b.time - begin, time - begin, velocities, accelerations);
+    motion.q[k] = now.q;
+    motion.qd[k] = now.qd;
+    motion.qdd[k] = now.qdd;
   }
 }
 

@@ -278,9 +278,9 @@ def declare_world_parameters(node: Any) -> None:
     declare(node, 'start_position', [0.0], 'joint positions at start and ~/reset, rad or m; one '
             'number: all of them')
     declare(node, 'brakes', False, 'whether brakes hold the robot at the start until a command '
-            f'comes, for {BRAKES_OPEN} s at least (in real time)')
+            f'comes, for at least {BRAKES_OPEN} s; not in lock-step')
     declare(node, 'command_timeout', 0.1, 'simulated time after which the torque is zero if no '
-            'command comes, s (in real time)', range_=(0.001, 10.0))
+            'command comes, s; not in lock-step', range_=(0.001, 10.0))
     for name, description, most in SENSORS:
         declare(node, name, 0.0, description, range_=(0.0, most), **fixed)
     declare(node, 'effort_noise', [0.0], 'standard deviation of efforts, N m or N; one number, or '

@@ -53,7 +53,8 @@ public:
 
   /// Returns parameters with a payload.
   ///
-  /// @throws std::runtime_error if the link does not exist, or no body has these parameters.
+  /// @throws std::runtime_error if the link does not exist, the mass is negative, a value is not
+  ///   finite, or no rigid body has this inertia.
   Vector with_payload(const Vector & parameters, const Payload & payload) const;
 
 private:

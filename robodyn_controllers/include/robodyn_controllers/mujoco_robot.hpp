@@ -11,7 +11,8 @@
 namespace robodyn_controllers
 {
 
-/// A simulated robot, whose joints are moved by efforts.
+/// A simulated robot, whose joints are moved by efforts. Positions are in rad or m, efforts in N m
+/// or N.
 class MujocoRobot
 {
 public:
@@ -33,7 +34,7 @@ public:
   double velocity(int joint) const noexcept {return data_->qvel[model_->jnt_dofadr[joint]];}
   double effort(int joint) const noexcept {return data_->qfrc_applied[model_->jnt_dofadr[joint]];}
 
-  /// Moves a joint to a position, at rest.
+  /// Puts a joint at a position, at rest.
   void set_position(int joint, double position) noexcept;
   void set_effort(int joint, double effort) noexcept;
   /// Adds the inertia of a motor, reflected to its joint, kg m^2 or kg.

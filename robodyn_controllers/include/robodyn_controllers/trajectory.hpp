@@ -12,7 +12,7 @@
 namespace robodyn_controllers
 {
 
-/// Positions, velocities and accelerations of all joints at a time.
+/// Positions (rad or m), velocities and accelerations (per s and s^2) of all joints at a time.
 struct Motion
 {
   explicit Motion(std::size_t joints = 0)
@@ -29,7 +29,7 @@ struct Point
 };
 
 /// Points that are joined by polynomials: quintic ones if both points have accelerations, cubic
-/// ones if they have velocities, lines else.
+/// ones if they have velocities only, otherwise straight lines.
 class Trajectory
 {
 public:
