@@ -27,7 +27,8 @@ MODEL_PARAMETERS: tuple[tuple[str, Any, str], ...] = (
     ('gravity', [0.0, 0.0, -9.80665], 'gravitational acceleration in the root frame, m/s^2'),
     ('locked_joints', [''], 'joints that are locked at locked_positions'),
     ('locked_positions', [0.0], 'position of each of locked_joints, rad or m'),
-    ('friction_width', 0.0, 'width of the smooth sign of Coulomb friction, rad/s; 0: the sign itself'),
+    ('friction_width', 0.0, 'width of the smooth sign of Coulomb friction, rad/s; 0: the sign '
+     'itself'),
 )
 MODEL_PARAMETER_NAMES = tuple(name for name, *_ in MODEL_PARAMETERS)
 
