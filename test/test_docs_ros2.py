@@ -3,12 +3,13 @@
 Files of the reader's own (my_arm.urdf) are robots of this repository under that name.
 """
 
+import contextlib
 import os
 import re
 import shlex
 import subprocess
 import sys
-from contextlib import contextmanager
+import time
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,7 @@ SPAWNER = 'ros2 run controller_manager spawner'
 EXAMPLES = ('robot_state_publisher', 'controller_manager', 'joint_state_broadcaster',
             'forward_command_controller', 'joint_trajectory_controller')
 UR10 = ROOT / 'test/data/ur10/ur10_nomesh.urdf'
+NODES = ('simulator', 'dynamics', 'feedforward', 'identification')
 UNPUBLISHED = 'does not appear to be published yet'
 # Errors of other programs while they end: Gazebo's server takes longer than launch allows; the
 # controller manager publishes statistics after its context is gone, or is ended by the second
@@ -85,35 +87,29 @@ def test_a_block_of_a_page_runs(lines, place, world):
     running = []
     model = rd.load_model(UR10)
     try:
-        for line in lines:
-            words = shlex.split(line, comments=True)
-            if words[:1] != ['ros2']:
-                continue
-            if words[1] in STAYS:
-                running.append(Ros2(*words[1:], cwd=place))
-                missing = package_that_is_missing(running[-1], line)
-                if missing:
-                    pytest.skip(f'the package {missing} is not installed')
-                started(running[-1], line)
-                continue
-            if not running:
-                with simulator(line, world), Ros2(*words[1:], cwd=place) as process:
-                    process.wait()
-                    if f'invalid choice: {words[1]!r}' in process.log():
-                        pytest.skip(f'the command ros2 {words[1]} is not installed')
-                    assert process.exit_code == 0, process.log()
-                continue
-            for _ in range(5):  # a graph daemon that has just started misses topics
-                with Ros2(*words[1:], cwd=place) as process:
-                    for _ in range(200):
-                        world.state(model.joint_names, [0.1] * model.n, [0.0] * model.n)
-                        world.spin(0.1)
-                        if process.exit_code is not None or '---' in process.log():
-                            break
-                    code, log = process.exit_code, process.log()
-                if UNPUBLISHED not in log:
-                    break
-            assert code in (None, 0) and model.joint_names[0] in log, log
+        with contextlib.ExitStack() as nodes:
+            for name in addressed_nodes(lines):
+                nodes.enter_context(NodeProcess(name))
+                world.describe(UR10.read_text())
+                if name == 'simulator':
+                    world.wait(lambda: 'running at' in world.diagnostics['simulator'].get(
+                        'message', ''), 'a simulated robot')
+                else:
+                    world.wait_for_model(name)
+            for line in lines:
+                words = shlex.split(line, comments=True)
+                if words[:1] != ['ros2']:
+                    continue
+                if words[1] in STAYS:
+                    running.append(Ros2(*words[1:], cwd=place))
+                    missing = package_that_is_missing(running[-1], line)
+                    if missing:
+                        pytest.skip(f'the package {missing} is not installed')
+                    started(running[-1], line)
+                elif words[1:3] == ['topic', 'echo']:
+                    listen(words, model, world, place)
+                else:
+                    run_to_its_end(words, place)
     finally:
         ends = [process.stop() for process in running]
         stop_daemon()
@@ -123,17 +119,43 @@ def test_a_block_of_a_page_runs(lines, place, world):
         assert not re.search('Traceback|\\[ERROR\\]', log), log[-3000:]
 
 
-@contextmanager
-def simulator(line, world):
-    """Run the simulated robot for a line that publishes to it."""
-    if ' /simulator/' not in line:
-        yield
-        return
-    with NodeProcess('simulator'):
-        world.describe(UR10.read_text())
-        world.wait(lambda: 'running at' in world.diagnostics['simulator'].get('message', ''),
-                   'a simulated robot')
-        yield
+def addressed_nodes(lines):
+    """Return the nodes that the lines of a block talk to, where it starts none itself."""
+    lines = [line for line in lines if line.startswith('ros2 ')]
+    if any(line.split()[1] in STAYS for line in lines):
+        return []
+    return [name for name in NODES if any(re.search(rf' /{name}\b', line) for line in lines)]
+
+
+def run_to_its_end(words, place):
+    """Run a command that ends by itself; a node may refuse a run that does not exist here."""
+    for _ in range(5):  # a graph daemon that has just started misses nodes
+        with Ros2(*words[1:], cwd=place) as process:
+            process.wait()
+            code, log = process.exit_code, process.log()
+        if 'Node not found' not in log:
+            break
+        time.sleep(2.0)
+    if f'invalid choice: {words[1]!r}' in log:
+        pytest.skip(f'the command ros2 {words[1]} is not installed')
+    assert code == 0, log
+
+
+def listen(words, model, world, place):
+    """Feed the nodes with states until `ros2 topic echo` has printed a message."""
+    for _ in range(5):  # a graph daemon that has just started misses topics
+        with Ros2(*words[1:], cwd=place) as process:
+            for _ in range(200):
+                world.state(model.joint_names, [0.1] * model.n, [0.0] * model.n,
+                            [0.0] * model.n)
+                world.spin(0.1)
+                if process.exit_code is not None or '---' in process.log():
+                    break
+            code, log = process.exit_code, process.log()
+        if UNPUBLISHED not in log:
+            break
+        world.spin(2.0)
+    assert code in (None, 0) and '---' in log, log
 
 
 def package_that_is_missing(process, line):
