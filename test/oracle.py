@@ -13,7 +13,7 @@ class Oracle:
         self._take(model, pin.buildModelFromXML(urdf_text))
 
     def _take(self, model, robot, base=0):
-        """Use Pinocchio's model of a robot whose base has some velocities."""
+        """Use Pinocchio's model of a robot; ``base``: how many velocities its base has, 0 or 6."""
         self.model, self.pin = model, robot
         self.pin.gravity.linear = np.array(model.gravity)
         self.data = self.pin.createData()

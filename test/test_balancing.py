@@ -23,7 +23,7 @@ G = 9.81
 
 @pytest.fixture(scope='module')
 def planar():
-    """m1 2.0, m2 1.5, a1 0.7, centres at 0.3 and 0.25."""
+    """Links of 2.0 and 1.5 kg, with centres of mass at 0.3 and 0.25 m; link 1 is 0.7 m long."""
     return rd.load_model(planar_2r(), gravity=(0, -G, 0))
 
 
@@ -111,7 +111,7 @@ def test_the_shaking_force_of_a_parallelogram_vanishes(rng):
         q, 0 * q, 0 * q)
     np.testing.assert_allclose(shaking[:, :3], 0, atol=1e-8)
     np.testing.assert_allclose(np.sqrt((shaking**2).mean(axis=0)), found.after, atol=1e-8)
-    # moments weigh in: forces do not vanish any more, but all together is less
+    # with a weight on moments, the forces no longer vanish, but the moments are smaller
     both = balance_base(arm, *motion, counter_masses=places, moment_arm=0.1)
     assert np.linalg.norm(both.after[3:]) < np.linalg.norm(found.after[3:])
 

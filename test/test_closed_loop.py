@@ -201,7 +201,7 @@ def test_a_clock_that_jumps_back_at_a_change_of_mode_or_model_is_noticed(world):
             loop.begin(POSE)
             loop.until(0.2)
             loop.pause(True)
-            world.spin(2.0)  # nothing is under way any more, and diagnostics have said so
+            world.spin(2.0)  # no message is on its way, and diagnostics are up to date
             before = world.count('feedforward', 'time_jump')
             assert before
             change()

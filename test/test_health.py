@@ -87,7 +87,7 @@ def test_the_recursion_is_the_weighted_least_squares_of_all_samples(rng):
         assert drift.unexplained[k] == pytest.approx(left, abs=1e-4)
 
 
-def test_friction_that_rose_is_told_with_its_size(dynamics, motion):
+def test_friction_that_rose_is_reported_with_its_size(dynamics, motion):
     def more(q, qd):
         return 0.2 * dynamics.friction(qd, q) * [0, 1, 0]
     health = observed(dynamics, motion, more)
@@ -107,7 +107,7 @@ def test_offset_and_gravity_are_told_apart(dynamics, motion, kind, extra, words)
     assert ('set_payload' in health.text(NOW)) == (kind == 'gravity')
 
 
-def test_a_residual_that_no_term_explains_is_told_as_such(dynamics, motion):
+def test_a_residual_that_no_term_explains_is_reported_as_such(dynamics, motion):
     health = observed(dynamics, motion, lambda q, qd: 2.0 * np.sin(7 * q) * [0, 0, 1])
     assert kinds(health) == {('elbow', 'residual')}
     assert 'times that of the validation' in health.text(NOW)
@@ -116,8 +116,8 @@ def test_a_residual_that_no_term_explains_is_told_as_such(dynamics, motion):
 @settings(max_examples=25, deadline=None)
 @given(weights=st.lists(st.floats(-1, 1), min_size=4, max_size=4), noise=st.floats(0, 1),
        seed=st.integers(0, 99))
-def test_no_residual_within_the_promise_is_taken_for_a_change(dynamics, motion, weights, noise,
-                                                              seed):
+def test_no_residual_within_the_expected_one_is_taken_for_a_change(dynamics, motion, weights,
+                                                                   noise, seed):
     """Whatever its form: also one that looks like friction, offset or gravity."""
     rng = np.random.default_rng(seed)
 
@@ -166,7 +166,7 @@ def test_little_motion_says_nothing(dynamics, motion):
     assert not observed(dynamics, (q, qd, moving), lambda q, qd: 50 * np.sign(qd), 1).changes
 
 
-def test_the_promise_is_the_residual_of_a_log_and_goes_through_the_motor_file(
+def test_the_expected_residual_is_that_of_a_log_and_goes_through_the_motor_file(
         dynamics, tmp_path, rng):
     t, q, qd, qdd = fourier_motion(dynamics.model, rng, 6.0, 200, frequency=0.3)
     tau = dynamics.inverse_dynamics(q, qd, qdd)
@@ -184,7 +184,7 @@ def test_the_promise_is_the_residual_of_a_log_and_goes_through_the_motor_file(
         read_expected_residual({'residual': {'waist': 1.0, 'shoulder': 1.0, 'elbow': -1.0}}, names)
 
 
-def test_the_observer_feels_what_the_health_needs(dynamics, rng):
+def test_the_observer_gives_the_health_what_it_needs(dynamics, rng):
     """The sign of the residual and the averages over windows, from states to friction."""
     t, q, qd, qdd = fourier_motion(dynamics.model, rng, 70.0, 100, frequency=0.1)
     tau = dynamics.inverse_dynamics(q, qd, qdd) + 0.25 * dynamics.friction(qd, q)
@@ -223,7 +223,7 @@ def test_the_state_goes_through_its_file(dynamics, worn, tmp_path):
     (b'', 'not JSON'), (b'{"format": 1', 'not JSON'), (b'[1]', 'mapping'),
     (b'{"format": NaN}', 'NaN'), (b'[' * 100_000, 'nested'), (b'\xff\xfe', 'UTF-8'),
     (b' ' * (LARGEST + 1), 'bytes')])
-def test_a_file_that_is_none_of_ours_is_named_and_set_aside(tmp_path, content, words):
+def test_a_file_of_another_content_is_named_and_set_aside(tmp_path, content, words):
     path = tmp_path / 'observer.health.json'
     path.write_bytes(content)
     with pytest.raises(rd.DescriptionError, match=words) as error:

@@ -28,7 +28,7 @@ def kernel(function, *sizes, shape=(1,), key=None):
 
 @pytest.fixture(params=['fast', 'ordinary'])
 def way(request, monkeypatch):
-    """Each of the two calls of a kernel from Python, fast and ordinary."""
+    """Each of the two ways in which Python calls a kernel, fast and ordinary."""
     monkeypatch.setenv('ROBODYN_FAST_CALL', str(int(request.param == 'fast')))
     if request.param == 'fast' and object_layout.problem():
         pytest.skip(object_layout.problem())

@@ -75,7 +75,7 @@ def test_intervals_include_what_differs_from_log_to_log(rng):
         half = 1.96 * np.sqrt(np.diag(alone.plain_covariance))
         plain += (np.abs(alone.values - [1.0, -2.0, 0.5]) < half).tolist()
     assert 0.93 < np.mean(covered) < 0.99
-    assert np.mean(plain) < 0.8  # residuals within logs do not tell
+    assert np.mean(plain) < 0.8  # the residuals within logs do not show it
 
 
 def test_what_cannot_be_merged_is_named(rng):

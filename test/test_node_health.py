@@ -131,7 +131,7 @@ def test_a_file_that_cannot_be_used_is_named_and_set_aside(robot):
     assert (robot.root / 'observer.health.json.bad').read_text() == '[' * 100_000
 
 
-def test_friction_that_rose_is_told_and_a_restart_or_payload_does_not_forget_it(robot):
+def test_friction_that_rose_is_reported_also_after_a_restart_and_with_a_payload(robot):
     world = robot.world
     robot.move(30.0, friction=1.3)
     robot.move(60.0, friction=1.3)
@@ -163,7 +163,7 @@ def test_another_model_starts_anew(robot):
     assert 'no free motion yet' in world.diagnostics['observer']['health shoulder']
 
 
-def test_by_default_no_contact_is_heard(robot):
+def test_by_default_contacts_are_ignored(robot):
     assert robot.world.node.count_subscribers('touched') == 0
     assert not robot.acknowledge().success
 

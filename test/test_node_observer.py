@@ -91,7 +91,7 @@ def watched():
     world.close()
 
 
-def test_a_robot_that_adds_gravity_is_held_and_feels_nothing(watched):
+def test_a_robot_that_adds_gravity_is_held_and_no_contact_is_found(watched):
     watched.run(0.3)
     watched.contact.clear()  # the robot was set to its pose, which an observer takes for a push
     watched.loop.pause(False)
@@ -193,7 +193,7 @@ def test_currents_without_gains_are_refused_and_the_model_goes_on(watched):
     world.wait(lambda: world.count('observer', 'states') > before, 'another state')
 
 
-def test_nothing_that_was_published_is_not_finite(watched):
+def test_everything_that_was_published_is_finite(watched):
     for message in watched.torque:
         assert np.isfinite(message.effort).all() and nanoseconds(message.header.stamp) >= 0
 

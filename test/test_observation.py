@@ -95,7 +95,7 @@ def test_a_wrench_is_found_with_its_covariance(dynamics, recorded):
     found = external_wrench(jacobian, external[1200], deviation)
     assert np.allclose(jacobian.T @ found.values, external[1200], atol=0.05)
     away = found.values - FORCE  # three joints do not determine six components
-    assert away @ np.linalg.solve(found.covariance, away) < 12.6  # 95 % of chi squared, 6
+    assert away @ np.linalg.solve(found.covariance, away) < 12.6  # 95 %, 6 degrees
     turned = found.turned(dynamics.pose(q[1200], LINK)[:3, :3].T)
     assert np.linalg.norm(turned.values[:3]) == pytest.approx(np.linalg.norm(found.values[:3]))
 

@@ -47,7 +47,7 @@ def simulate(closed, seed, seconds=20.0, rate=500):
 
 @pytest.fixture(scope='module')
 def logs(nominal):
-    """Two motions."""
+    """Logs of two motions, for the fit and for its validation."""
     return [simulate(nominal, seed) for seed in (1, 2)]
 
 

@@ -110,7 +110,7 @@ def test_an_empty_hand_and_a_missing_tool(true, identified, rng):
     assert found.state == 'negative' and 'less than the model says' in found.to_text()
 
 
-def test_still_poses_tell_mass_and_centre_alone(true, rng):
+def test_still_poses_determine_mass_and_centre_alone(true, rng):
     """Joints with static friction, in a physics engine."""
     urdf = rd.load_model(ARM).description.urdf
     joints = {name: {'armature': 0.3, 'damping': 1.0, 'friction': 1.0}

@@ -28,7 +28,7 @@ def test_10_seconds_at_1_khz_lose_no_command(world, stalls):
                     controller=('mode:=gravity_compensation', *PATIENT)) as loop:
         def counts():
             loop.pause(True)
-            world.spin(2.5)  # nothing is under way any more, and diagnostics have said so
+            world.spin(2.5)  # no message is on its way, and diagnostics are up to date
             return [*(world.count('simulator', key) for key in (
                 'cycles', 'commands', 'cycles_without_command')),
                 *(world.count('feedforward', key) for key in ('superseded', 'stale'))]

@@ -226,12 +226,12 @@ def test_a_payload_known_to_the_controller_restores_the_tracking():
     error = {'free': tracking_error(simulation, lambda *s: feedforward_pd(dynamics, *s, gains),
                                     motion)}
     simulation.attach('panda_hand', 3.0, (0.0, 0.0, 0.1))
-    told = rd.Dynamics(model.with_payload('panda_hand', 3.0, (0.0, 0.0, 0.1)),
-                       friction_width=0.01)
-    for key, known in (('untold', dynamics), ('told', told)):
+    loaded = rd.Dynamics(model.with_payload('panda_hand', 3.0, (0.0, 0.0, 0.1)),
+                         friction_width=0.01)
+    for key, known in (('unknown', dynamics), ('known', loaded)):
         error[key] = tracking_error(simulation, lambda *s, known=known: feedforward_pd(
             known, *s, gains), motion)
-    assert error['untold'] > 5 * error['free'] and error['told'] < 2 * error['free']
+    assert error['unknown'] > 5 * error['free'] and error['known'] < 2 * error['free']
     simulation.attach('panda_hand', 0.0)
     again = tracking_error(simulation, lambda *s: feedforward_pd(dynamics, *s, gains), motion)
     assert again == pytest.approx(error['free'], rel=1e-3)
@@ -242,7 +242,7 @@ FRICTION = (14.0, 14.0, 10.0, 5.0, 5.0, 2.5)  # N m, which no description has
 
 
 @pytest.mark.parametrize('motors, wrists, sticky, largest', [
-    (None, 1.0, False, (0.0, 0.03)),      # the automatic gains
+    (None, 1.0, False, (0.0, 0.03)),      # the automatic gains, kd = 20 m; m: least inertia
     (None, 6.0, False, (0.0, 0.03)),      # kd = 120 m: as stiff as the delay permits
     (None, 20.0, False, (0.5, np.inf)),   # kd = 400 m: it diverges
     (None, 6.0, True, (1.0, 1.5)),        # the last wrist sticks all the same

@@ -11,7 +11,7 @@ AXES = {'rpy': ((0, 0, 1), (0, 1, 0), (1, 0, 0)), 'zyz': ((0, 0, 1), (0, 1, 0), 
 
 
 def wrist(kind):
-    """Three turns about one point; its angles are the joints', for rpy in the other order."""
+    """A wrist of three joints; its angles are the joints' positions, for rpy in reverse order."""
     return rd.Dynamics(rd.load_model(robot(
         link('base'), *(link(f'l{k}', 1.0 + k, (0.1, 0.05 * k, -0.08), INERTIA) for k in range(3)),
         *(joint(f'j{k}', 'revolute', f'l{k - 1}' if k else 'base', f'l{k}', axis=axis)

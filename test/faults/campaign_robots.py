@@ -15,7 +15,7 @@ ROBOTS = ROOT / 'config/robots'
 
 @dataclass(frozen=True)
 class Robot:
-    """A robot and what the nodes are told about it."""
+    """A robot and what the nodes know about it."""
 
     structure: str
     text: str

@@ -202,7 +202,7 @@ class Sequence:
         yield self._tick()
 
     def _fade_anew(self):
-        """After a pause of the process, or a torque from elsewhere, the way to zero begins now."""
+        """Count the time until zero from now: the process paused, or another one commanded."""
         self.fresh = max(self.fresh, self.now - self.values['zero_after'])
 
     def _taken_over(self):
