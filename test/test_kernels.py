@@ -8,8 +8,10 @@ from hypothesis import strategies as st
 
 import robodyn_ros as rd
 from robodyn_ros.kernels import (
+    ContinuationKernel,
     Kernel,
     KernelSpec,
+    PathRules,
     fast_call,
     object_layout,
     sign,
@@ -208,3 +210,41 @@ def test_wrong_calls_are_refused():
         EVERYTHING.general(np.zeros((3, 2)), np.zeros((3, 2)), out=np.zeros((3, 14)))
     out = np.empty((3, 15))
     assert EVERYTHING.general(np.zeros((3, 2)), np.zeros((3, 2)), out=out) is out
+
+
+def circle(p):
+    """The point (p1, p0) on a circle, whose p0 is given: gap, Newton step, squared sine."""
+    gap = p[0] * p[0] + p[1] * p[1] - 1.0
+    slope = 2.0 * p[1]
+    return np.array([gap, gap / slope, slope * slope / (4.0 * (p[0] * p[0] + p[1] * p[1]))])
+
+
+RULES = PathRules(step=0.1, farthest=10.0, iterations=30, largest=0.5, passing=1e-3, closed=1e-14,
+                  rough=1e-9, singular=1e-12)
+
+
+def test_solutions_are_followed_in_compiled_code(way, rng):
+    """Singly and in batches: on both branches, over long ways, and beyond the last solution."""
+    newton = kernel(circle, 2, shape=(3,), key='circle')
+    twice = kernel(lambda p, x: np.array([p[1] * x[0], x[0]]), 2, 1, shape=(2,), key='twice')
+    search, scaled = (ContinuationKernel(newton, one, [0], [1], RULES) for one in (None, twice))
+    x = rng.uniform(-0.999, 0.999, 403)
+    x[17], x[40] = 1.2, np.nan  # no solution, and no number
+    known = np.abs(x) < 1
+    y = np.sqrt(1 - x**2, where=known, out=np.full(403, np.nan))
+    for branch in (1.0, -1.0):
+        near = np.array([0.0, 0.7 * branch])  # an open start
+        found = search.single(near, x[:, None])
+        np.testing.assert_array_equal(found[:, 2], known)
+        np.testing.assert_allclose(found[known, 1], branch * y[known], atol=1e-12)
+        np.testing.assert_array_equal(found[known, 0], x[known])
+        each = np.array([search.single(near, one) for one in x[:, None]])
+        np.testing.assert_allclose(each[known], found[known], atol=1e-12)
+        assert not each[[17, 40], 2].any()
+        both = scaled.single(near, x[:, None], np.array([3.0]))
+        np.testing.assert_allclose(both[:, 0], 3 * branch * y, atol=1e-12)
+        assert np.isnan(both[~known]).all()
+    assert np.isnan(scaled.single(near, np.array([1.0]), np.array([3.0]))).all()  # singular
+    assert np.isnan(scaled.single(near, np.array([0.5]), np.array([np.nan]))).all()
+    assert search.single(near, np.array([30.0]))[2] == 0  # too far
+    assert scaled.single(near, x[:0, None], np.zeros((0, 1))).shape == (0, 2)

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pinocchio as pin
 import pytest
+import yaml
 from robots import joint, link, robot
 
 import robodyn_ros as rd
@@ -129,6 +130,11 @@ CUT = {'links': ['rod', 'rocker'], 'points': [[0.5, 0, 0], [0.4, 0, 0]]}
      'a, c.*1 degrees of freedom'),
     ({'independent': ['a'], 'driven': ['b'], 'cuts': [CUT]}, "unknown driven joint.*'b'"),
     ({'cuts': [CUT]}, "'driven'"),
+    ({'independent': ['a', 'b'], 'cuts': [CUT]}, 'independent joints is 2; valid: 1'),
+    ({'driven': ['a', 'b', 'c'], 'cuts': [CUT], 'start': {'a': 1.0, 'b': -0.6, 'c': 1.9}},
+     'driven joints is a, b, c'),
+    ({'independent': ['a'], 'cuts': [{'links': ['rod', 'rod']}]}, "names 'rod' twice"),
+    ({'independent': ['a'], 'cuts': [CUT]}, 'not closed; valid: one nearer .*example a -0.33'),
     # the cut is out of reach, so no pose closes the loop
     ({'driven': ['a'], 'cuts': [CUT | {'points': [[5.0, 0, 0], [0.4, 0, 0]]}]}, 'leaves'),
 ])
@@ -137,9 +143,38 @@ def test_wrong_definitions_are_named(loops, why):
         rd.ClosedLoopDynamics(rd.load_model(FOUR_BAR), loops)
 
 
-def test_a_singular_start_is_refused():
-    """Crank, rod and rocker in one line: the cut constrains one joint only, to first order."""
-    loops = {'independent': ['a'], 'cuts': [CUT]}
-    with pytest.raises(rd.RobodynError, match='valid: 2: the cuts constrain 1 of the 3 joints'):
-        rd.ClosedLoopDynamics(rd.load_model(FOUR_BAR), loops | {
-            'cuts': [CUT | {'points': [[0.6, 0, 0], [0.4, 0, 0]]}]})
+START = {'start': {'a': 1.0, 'b': -0.6, 'c': 1.9}}
+IN_LINE = CUT | {'points': [[0.6, 0, 0], [0.4, 0, 0]]}  # crank, rod and rocker in one line
+
+
+@pytest.mark.parametrize('who', [{'independent': ['a']}, {'driven': ['a']}])
+def test_a_singular_start_is_called_singular(who):
+    """In line, the cut constrains one joint only, to first order; two in other poses."""
+    with pytest.raises(rd.RobodynError, match='singular.*constrain 1 of the 3.*and 2 in'):
+        rd.ClosedLoopDynamics(rd.load_model(FOUR_BAR), who | {'cuts': [IN_LINE]})
+
+
+def test_singular_poses_are_called_singular(rng):
+    """Where crank and rod are in line, the rocker does not determine them."""
+    four = rd.ClosedLoopDynamics(rd.load_model(FOUR_BAR),
+                                 {'independent': ['c'], 'cuts': [CUT]} | START)
+    dead = np.arccos((0.8**2 - 0.5**2 - 0.4**2) / (2 * 0.5 * 0.4))  # crank and rod stretched
+    for q in (np.array([dead]), np.array([[1.9], [dead]])):
+        speed = rng.normal(size=q.shape)
+        for call in (four.mass_matrix, four.motion_matrix, lambda q, s=speed:
+                     four.inverse_dynamics(q, s, s), lambda q, s=speed: four.regressor(q, s, s)):
+            with pytest.raises(rd.ValueRangeError, match='pose c 0.9582 is singular'):
+                call(q)
+    with pytest.raises(rd.ValueRangeError, match=r'leaves 0.\d+ m between rod and rocker'):
+        four.gravity([dead - 0.2])
+    spoilt = four.inverse_dynamics([1.9], [np.nan], [0.0])
+    assert np.isnan(spoilt).all()  # NaN in a velocity is no singularity
+
+
+def test_joints_that_do_not_determine_the_others_are_named():
+    """In a parallelogram the coupler's joints turn by the same angle, whatever the cranks do."""
+    five = [Path('urdf/five_bar.urdf.xacro'), Path('config/robots/five_bar_loops.yaml')]
+    model, loops = (Path(__file__).parent.parent / one for one in five)
+    given = dict(yaml.safe_load(loops.read_text()), independent=['joint3', 'joint4'])
+    with pytest.raises(rd.RobodynError, match='joint3, joint4; valid: joint2, joint3, for'):
+        rd.ClosedLoopDynamics(rd.load_model(model), given)

@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from robodyn_ros.dynamics.assembly import SINGULAR
 from robodyn_ros.dynamics.base_motion import BaseMotion
 from robodyn_ros.dynamics.catalogue import MOVING
-from robodyn_ros.dynamics.loop_kinematics import SINGULAR, LoopKinematics
+from robodyn_ros.dynamics.loop_kinematics import LoopKinematics
 from robodyn_ros.dynamics.loops import Loops
 from robodyn_ros.dynamics.quantities import Energy, Terms, times
 from robodyn_ros.dynamics.reactions import Wrenches
@@ -28,10 +29,11 @@ from robodyn_ros.spatial import Array
 _NEEDED: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     **{name: (('terms',), ()) for name in ('terms', 'mass_matrix', 'gravity', 'coriolis',
                                            'friction')},
-    **{name: ((name,), ()) for name in ('inverse_dynamics', 'forward_dynamics', 'motion')},
-    'coriolis_matrix': (('motion', 'table'), ('terms', 'coriolis_matrix')),
-    'energy': (('motion',), ('energy',)),
-    'wrenches': (('motion',), ('wrenches',)),
+    **{name: ((name,), ()) for name in ('inverse_dynamics', 'forward_dynamics')},
+    'motion': (('full_motion',), ()),
+    'coriolis_matrix': (('full_motion',), ('terms', 'coriolis_matrix')),
+    'energy': (('full_motion',), ('energy',)),
+    'wrenches': (('full_motion',), ('wrenches',)),
     **{MOVING + name: ((MOVING + name,), ()) for name in ('inverse_dynamics',
                                                          'forward_dynamics')},
 }
@@ -112,12 +114,12 @@ class ClosedLoopDynamics(LoopKinematics):
                 raise UnknownNameError('method', name, _NEEDED)
             of_loops, of_tree = _NEEDED[name]
             for kernel in of_loops:
-                self._function(kernel)
+                self._solver(kernel)
             self.tree.warm_up(*of_tree)
 
     def terms(self, q: ArrayLike, qd: ArrayLike, *, near: ArrayLike | None = None) -> Terms:
         """Return reduced M, C qd, g and friction."""
-        (_, table), n = self._at('terms', near, q, qd), self.n
+        table, n = self._at('terms', near, q, qd), self.n
         return Terms(table[..., :n], table[..., n], table[..., n + 1], table[..., n + 2])
 
     def mass_matrix(self, q: ArrayLike, *, near: ArrayLike | None = None) -> Array:
@@ -169,8 +171,8 @@ class ClosedLoopDynamics(LoopKinematics):
         The friction of the dependent joints is included. ``f_ext`` and ``base_motion`` are those
         of `Dynamics.inverse_dynamics`.
         """
-        full, tau = self._at('inverse_dynamics', near, q, qd, qdd, base=base_motion)
-        return tau if f_ext is None else tau - self._external(full, f_ext)
+        tau = self._at('inverse_dynamics', near, q, qd, qdd, base=base_motion)
+        return tau if f_ext is None else tau - self._external(self.positions(q, near=near), f_ext)
 
     def forward_dynamics(self, q: ArrayLike, qd: ArrayLike, tau: ArrayLike, *,
                          f_ext: Wrenches | None = None, base_motion: BaseMotion | None = None,
@@ -178,7 +180,7 @@ class ClosedLoopDynamics(LoopKinematics):
         """Return the independent accelerations, shape of q, under torques on these joints."""
         if f_ext is not None:
             tau = self._array('tau', tau) + self._external(self.positions(q, near=near), f_ext)
-        return self._at('forward_dynamics', near, q, qd, tau, base=base_motion)[1]
+        return self._at('forward_dynamics', near, q, qd, tau, base=base_motion)
 
     def _external(self, full: Array, f_ext: Wrenches) -> Array:
         """Forces of external wrenches at the independent joints, in a pose of all joints."""

@@ -34,6 +34,11 @@ def solve_symmetric(matrix: Any, right: Any, order: Sequence[int]) -> Any:
     SingularMassMatrixError
         A coordinate has no inertia in any pose.
     """
+    return solve_with_pivots(matrix, right, order)[0]
+
+
+def solve_with_pivots(matrix: Any, right: Any, order: Sequence[int]) -> tuple[Any, Any]:
+    """Return the solution of `solve_symmetric` and the pivots, shape (n,) each."""
     a = {(i, j): matrix[i, j] for i in order for j in order}
     x = {i: right[i] for i in order}
     inverse: dict[int, Any] = {}
@@ -53,7 +58,8 @@ def solve_symmetric(matrix: Any, right: Any, order: Sequence[int]) -> Any:
         for i in order[position + 1:]:
             total = total - a[i, k] * x[i]
         x[k] = total * inverse[k]
-    return np.array([x[i] for i in range(len(order))])
+    places = range(len(order))
+    return np.array([x[i] for i in places]), np.array([a[i, i] for i in places])
 
 
 def _is_zero(value: Any) -> bool:

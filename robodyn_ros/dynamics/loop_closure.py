@@ -7,11 +7,16 @@ from typing import Any
 
 import numpy as np
 
+from robodyn_ros.dynamics.assembly import RULES
 from robodyn_ros.dynamics.catalogue import MOVING, Catalogue
-from robodyn_ros.dynamics.forward_dynamics import solve_symmetric
+from robodyn_ros.dynamics.forward_dynamics import (
+    SingularMassMatrixError,
+    solve_symmetric,
+    solve_with_pivots,
+)
 from robodyn_ros.dynamics.kinematics import link_drift, link_jacobian, link_pose
 from robodyn_ros.dynamics.tree import cross
-from robodyn_ros.kernels import Kernel, KernelSpec
+from robodyn_ros.kernels import ContinuationKernel, Kernel, KernelSpec
 
 Pairs = tuple[tuple[tuple[str, tuple[float, ...]], tuple[str, tuple[float, ...]]], ...]
 
@@ -43,7 +48,8 @@ class LoopClosure:
         sizes, shape = {
             'table': ((b, b), (m, b + 2)),
             'newton': ((b,), (m + k,)),
-            'motion': ((b, n), (b, n + 2)),
+            'closing': ((b,), (m + 2 * k,)),
+            'full_motion': ((b, n), (b, n + 3)),
             'inverse_dynamics': ((b, n, n), (n,)),
             'moving_inverse_dynamics': ((b, n, n, 9), (n,)),
             'forward_dynamics': ((b, n, n), (n,)),
@@ -54,6 +60,14 @@ class LoopClosure:
         key = f'{self._of.fingerprint}|loops {name} {self._pairs} {self._free}'
         arguments = ('q', 'qd', 'qdd', 'base')[:len(sizes)]
         return Kernel(KernelSpec(key, arguments, sizes, shape, function))
+
+    def solved(self, name: str = '') -> ContinuationKernel:
+        """Return the kernel that closes the loops, and computes one of the functions below.
+
+        Without a name, it returns where the search has ended, see `ContinuationKernel`.
+        """
+        return ContinuationKernel(self.kernel('closing'), self.kernel(name) if name else None,
+                                  self._free, self._bound, RULES)
 
     def table(self, q: Any, qd: Any) -> Any:
         """Gap of each pair, its derivative by q, and its second time derivative for qdd = 0.
@@ -84,6 +98,22 @@ class LoopClosure:
         """Gaps, and the Newton step of the dependent joints that closes them."""
         table = self.table(q, np.zeros(len(q)))
         return np.concatenate([table[:, 0], self._solve(table[:, 1:-1], table[:, 0])])
+
+    def closing(self, q: Any) -> Any:
+        """Gaps, Newton step, and the pivot of each dependent joint over its column's square.
+
+        The last is the square of the sine between the motion of the gaps by this joint and that by
+        the joints before it; it vanishes in a singularity.
+        """
+        table = self.table(q, np.zeros(len(q)))
+        j = table[:, 1:-1][:, self._bound]
+        square = j.T @ j
+        step, pivots = solve_with_pivots(square, j.T @ table[:, 0], range(len(self._bound)))
+        return np.concatenate([table[:, 0], step, pivots / np.diag(square)])
+
+    def full_motion(self, q: Any, qd: Any) -> Any:
+        """`motion` with one more column, the positions of all joints."""
+        return np.column_stack([self.motion(q, qd), q])
 
     def motion(self, q: Any, qd: Any) -> Any:
         """G, velocities and drift of all joints in a closed pose, as columns."""
@@ -119,4 +149,9 @@ class LoopClosure:
         motion = self.motion(q, qd)
         g, speed, drift = motion[:, :-2], motion[:, -2], motion[:, -1]
         bias = g.T @ self._of.inverse_dynamics(q, speed, drift, base)
-        return solve_symmetric(g.T @ self._of.mass_matrix(q) @ g, tau - bias, range(len(tau)))
+        try:
+            return solve_symmetric(g.T @ self._of.mass_matrix(q) @ g, tau - bias,
+                                   range(len(tau)))
+        except SingularMassMatrixError as error:
+            joint = self._of.model.joint_names[self._free[error.coordinate]]
+            raise SingularMassMatrixError(error.coordinate, joint) from None

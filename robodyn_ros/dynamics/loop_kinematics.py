@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from robodyn_ros.dynamics.assembly import FARTHEST, ROUGH, Assembly
-from robodyn_ros.dynamics.base_motion import BaseMotion
-from robodyn_ros.dynamics.catalogue import MOVING, Catalogue
+from robodyn_ros.dynamics.assembly import ROUGH, SINGULAR
+from robodyn_ros.dynamics.catalogue import Catalogue
 from robodyn_ros.dynamics.dynamics import Dynamics
 from robodyn_ros.dynamics.forward_dynamics import SingularMassMatrixError
 from robodyn_ros.dynamics.loop_closure import LoopClosure
 from robodyn_ros.dynamics.loop_freedom import choose_independent, close_loops
+from robodyn_ros.dynamics.loop_search import LoopSearch
 from robodyn_ros.dynamics.loops import Cut, Loops, read_loops
 from robodyn_ros.dynamics.quantities import FullMotion
 from robodyn_ros.errors import ShapeError, UnknownNameError, ValueRangeError
@@ -24,10 +24,10 @@ from robodyn_ros.model import Model
 from robodyn_ros.numerics import real_numbers
 from robodyn_ros.spatial import Array
 
-SINGULAR = 1e-6  # smallest over largest singular value of the dependent joints' Jacobian
+AROUND, POSES_AROUND = 0.2, 5  # rad or m, poses around one that may be singular
 
 
-class LoopKinematics:
+class LoopKinematics(LoopSearch):
     """The part of `ClosedLoopDynamics` for positions and velocities.
 
     For parameters, attributes and errors see `ClosedLoopDynamics`.
@@ -61,20 +61,20 @@ class LoopKinematics:
         if not self._bound:
             raise ValueRangeError('independent joints', len(self._free), f'fewer than {model.n}: '
                                   'if no joint depends on others, there is no closed loop')
+        near = close_loops(self._table, first)
+        known = [near] if self._is_closed(near) else self._around(first)
+        for pose in known[:1]:  # the count is known only where the loops are closed
+            self._check_count(pose)
         try:
-            newton = self._function('newton')
+            self._home, closed = self._search(first, first[self._free])
         except SingularMassMatrixError as error:
             raise ValueRangeError(
                 'dependent joint', self.dependent_names[error.coordinate],
                 'one whose motion the cuts determine, otherwise name it as independent') from None
-        self._assembly = Assembly(newton, self._free, self._bound, first)
-        home = self._assembly.home
-        if not self._assembly.closed:
-            near = close_loops(self._table, first)
-            if self._is_closed(near):  # the count is valid only if the loops are closed
-                self._check_count(near)
-            self._refuse(first[self._free], home)
-        self._check_count(home)
+        self._home.setflags(write=False)
+        if not closed:
+            self._refuse_open(first, self._home, known)
+        self._check_count(self._home)
 
     def _divide(self, independent: Sequence[str]) -> None:
         """Divide the joints into independent and dependent ones."""
@@ -83,6 +83,7 @@ class LoopKinematics:
         self._bound = [k for k in range(self.model.n) if k not in self._free]
         self._closure = self.closure_of(self.tree.catalogue)
         self._functions: dict[str, Callable[..., Array]] = {}
+        self._solvers: dict[str, tuple[Callable[..., Array], int]] = {}
 
     def _choose_independent(self, first: Array) -> Array:
         """Choose passive joints; return a closed pose."""
@@ -90,7 +91,8 @@ class LoopKinematics:
         self._divide(names)
         home = close_loops(self._table, first)
         if not self._is_closed(home):
-            self._refuse(first[self._free], home)
+            self._refuse_open(first, home, self._around(first))
+        self._check_regular(home)
         driven = [k for k, name in enumerate(names) if name in self.loops.driven]
         chosen = choose_independent(self._jacobian(home), driven, names)
         self.loops = replace(self.loops, independent=tuple(names[k] for k in chosen))
@@ -102,12 +104,55 @@ class LoopKinematics:
         return bool(np.abs(gaps).max() < ROUGH)
 
     def _check_count(self, pose: Array) -> None:
-        """Raise an error if the number of independent joints is wrong."""
-        rank = int(np.linalg.matrix_rank(self._jacobian(pose), tol=SINGULAR))
-        if rank != len(self._bound):
+        """Raise an error if a closed pose is singular, or if there are too many or few cuts."""
+        wanted, rank = len(self._bound), self._check_regular(pose)
+        if rank != wanted:
             raise ValueRangeError('independent joints', len(self._free),
                                   f'{self.model.n - rank}: the cuts constrain {rank} of the '
                                   f'{self.model.n} joints')
+        jacobian = self._jacobian(pose)
+        if _rank(jacobian[:, self._bound]) == wanted:
+            return
+        others = choose_independent(jacobian, (), self.model.joint_names)
+        names = ', '.join(self.model.joint_names[k] for k in others)
+        if any(_rank(self._jacobian(one)[:, self._bound]) == wanted
+               for one in self._around(pose)):
+            self._refuse_start(pose, 'the independent joints do not determine the motion of the '
+                               f'others there, as {names} would')
+        raise ValueRangeError(
+            'independent joints', ', '.join(self.model.joint_names[k] for k in self._free),
+            f'{names}, for example: those given do not determine the motion of the others')
+
+    def _check_regular(self, pose: Array) -> int:
+        """Return how many joints the cuts constrain; raise an error for a singular pose."""
+        rank = _rank(self._jacobian(pose))
+        usual = max((_rank(self._jacobian(one)) for one in self._around(pose)), default=rank)
+        if rank < usual:
+            self._refuse_start(pose, f'the cuts constrain {rank} of the {self.model.n} joints '
+                               f'there, and {usual} in the poses around it')
+        return rank
+
+    def _refuse_start(self, pose: Array, why: str) -> None:
+        raise ValueRangeError('start pose', f'{self._where_all(pose)}, which is singular',
+                              f'another start; {why}')
+
+    def _refuse_open(self, first: Array, end: Array, closed: Sequence[Array]) -> None:
+        """Raise an error for a start from which the loops are not closed."""
+        if closed:
+            raise ValueRangeError('start pose', f'{self._where_all(first)}, from which the loops '
+                                  'are not closed', 'one nearer to a pose that closes them, for '
+                                  f'example {self._where_all(closed[0])}')
+        self._refuse(first[self._free], first, end)
+
+    def _where_all(self, pose: Array) -> str:
+        return ', '.join(f'{name} {x:.4g}' for name, x in zip(
+            self.model.joint_names, pose, strict=True))
+
+    def _around(self, pose: Array) -> list[Array]:
+        """Return closed poses around a pose."""
+        rng = np.random.default_rng(0)
+        starts = pose + AROUND * rng.uniform(-1, 1, (POSES_AROUND, len(pose)))
+        return list(filter(self._is_closed, (close_loops(self._table, x) for x in starts)))
 
     def __repr__(self) -> str:
         """Name and independent joints."""
@@ -151,7 +196,7 @@ class LoopKinematics:
     @property
     def home(self) -> Array:
         """The pose of all joints, shape (b,), in which the loops were first closed; read-only."""
-        return self._assembly.home
+        return self._home
 
     def positions(self, q: ArrayLike, *, near: ArrayLike | None = None) -> Array:
         """Return the positions of all joints for given positions of the independent joints.
@@ -163,9 +208,10 @@ class LoopKinematics:
         ----------
         q : array-like, shape (n,) or (N, n)
             Positions of the independent joints, rad or m.
-        near : array-like, shape (b,), optional
+        near : array-like, shape (b,) or (N, b), optional
             A pose of all joints to start from, for example the last result of this method;
-            default: `home`.
+            default: `home`. In a batch, the search starts from an earlier result if that is
+            nearer.
 
         Returns
         -------
@@ -177,13 +223,7 @@ class LoopKinematics:
             A position is not finite, or the loops cannot be closed there. The message names the
             cut.
         """
-        goal = self._array('q', q)
-        goals = np.atleast_2d(goal)
-        full, closed = self._assembly.reach(goals, self._near(near))
-        if not closed.all():
-            bad = int(np.argmin(closed))
-            self._refuse(goals[bad], full[bad])
-        return full[0] if goal.ndim == 1 else full
+        return self._closed(near, q)
 
     def reachable(self, q: ArrayLike) -> NDArray[np.bool_]:
         """Return whether the loops close with every dependent joint within its limits.
@@ -197,7 +237,7 @@ class LoopKinematics:
         -------
         ndarray of bool, shape (N,)
         """
-        full, closed = self._assembly.reach(np.atleast_2d(self._array('q', q)))
+        full, closed = self._search(None, np.atleast_2d(self._array('q', q)))
         bound, model = full[:, self._bound], self.model
         inside = (bound >= model.lower[self._bound]) & (bound <= model.upper[self._bound])
         return closed & inside.all(axis=1)
@@ -213,9 +253,7 @@ class LoopKinematics:
         near : array-like, shape (b,), optional
             See `positions`.
         """
-        full, table = self._at('motion', near, q, qd)
-        return FullMotion(full, *(np.ascontiguousarray(part) for part in (
-            table[..., -2], table[..., :-2], table[..., -1])))
+        return self._motion_of(self._at('full_motion', near, q, qd))
 
     def motion_matrix(self, q: ArrayLike, *, near: ArrayLike | None = None) -> Array:
         """Return G, shape (b, n) or (N, b, n): velocities of all joints are ``G qd``."""
@@ -250,66 +288,26 @@ class LoopKinematics:
             return np.array([self.loops.start.get(name, 0.0) for name in names])
         return self._all_joints('start', start)
 
-    def _near(self, near: ArrayLike | None) -> Array | None:
-        return None if near is None else self._all_joints('near', near)
-
     def _all_joints(self, name: str, values: ArrayLike) -> Array:
         pose = real_numbers(name, values)
         if pose.shape != (self.model.n,):
             raise ShapeError(name, f'shape {pose.shape}', f'({self.model.n},), all joints')
         return pose
 
-    def _refuse(self, q: Array, full: Array) -> None:
-        """Raise the reason why the loops do not close for q; `full` is where the search ended."""
-        names = [self.model.joint_names[k] for k in self._free]
-        where = ', '.join(f'{name} {x:.4g}' for name, x in zip(names, q, strict=True))
-        if not np.isfinite(q).all():
-            raise ValueRangeError('pose', where, 'finite numbers')
-        if not np.abs(q - full[self._free]).max(initial=0.0) < FARTHEST:
-            raise ValueRangeError('pose', where, f'less than {FARTHEST:g} rad or m from the pose '
-                                  'from which the loops are closed')
-        gaps = np.linalg.norm(self._table(full, np.zeros_like(full))[:, 0].reshape(-1, 3), axis=1)
-        if not np.isfinite(gaps).all():
-            raise ValueRangeError(f'pose {where}', 'singular', 'one away from singularities of '
-                                  'the loops, for example reached from another start')
-        worst = self._pairs[int(np.argmax(gaps))]
-        raise ValueRangeError(f'pose {where}', f'leaves {gaps.max():.3g} m between '
-                              f'{worst[0][0]} and {worst[1][0]}',
-                              'one in which the loops close')
-
     def _jacobian(self, full: Array) -> Array:
         """Return the derivative of the gaps by all joints, shape (..., 3 pairs, b)."""
         return np.asarray(self._table(full, np.zeros_like(full))[..., 1:-1])
 
-    def _function(self, name: str) -> Callable[..., Array]:
-        if name not in self._functions:
-            self._functions[name] = self._closure.kernel(name).single
-        return self._functions[name]
-
-    def _table(self, full: Array, speed: Array) -> Array:
-        return self._function('table')(full, speed)
-
     def _still(self, full: Array) -> FullMotion:
         """Return the motion matrix of a closed pose of all joints, without velocity."""
-        table = self._function('motion')(full, np.zeros((*full.shape[:-1], self.n)))
-        return FullMotion(full, table[..., -2], table[..., :-2], table[..., -1])
+        return self._motion_of(self._function('full_motion')(
+            full, np.zeros((*full.shape[:-1], self.n))))
 
-    def _at(self, name: str, near: ArrayLike | None, q: ArrayLike, *others: ArrayLike,
-            base: BaseMotion | None = None) -> tuple[Array, Array]:
-        """Return the closed pose and a function of it; raise an error for a singular pose."""
-        arrays = [self._array(what, x) for what, x in zip(('qd', 'qdd'), others, strict=False)]
-        full = self.positions(q, near=near)
-        if base is not None:
-            name, arrays = MOVING + name, [*arrays, base.values(self.model)]
-        result = self._function(name)(full, *arrays)
-        if not np.isfinite(result).all() and all(np.isfinite(x).all() for x in arrays):
-            raise ValueRangeError('pose', np.asarray(q).tolist() if full.ndim == 1 else
-                                  'of the batch', 'one away from singularities of the loops')
-        return full, result
+    @staticmethod
+    def _motion_of(table: Array) -> FullMotion:
+        return FullMotion(*(np.ascontiguousarray(part) for part in (
+            table[..., -1], table[..., -3], table[..., :-3], table[..., -2])))
 
-    def _array(self, name: str, values: ArrayLike) -> Array:
-        array = real_numbers(name, values)
-        if array.ndim not in (1, 2) or array.shape[-1] != self.n:
-            raise ShapeError(name, f'shape {array.shape}',
-                             f'({self.n},) or (N, {self.n}): {", ".join(self.joint_names)}')
-        return array
+
+def _rank(jacobian: Array) -> int:
+    return int(np.linalg.matrix_rank(jacobian, tol=SINGULAR))

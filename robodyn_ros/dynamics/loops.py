@@ -138,6 +138,8 @@ def _cut(entry: Section) -> Cut:
     links = entry.names('links')
     if len(links) != 2:
         raise entry.fail('links', f'names {len(links)} links', 'two links')
+    if links[0] == links[1]:
+        raise entry.fail('links', f'names {links[0]!r} twice', 'two links that the cut joins')
     points = entry.array('points', (2, 3)) if 'points' in entry else np.zeros((2, 3))
     if entry.flag('frames'):
         if 'points' in entry or 'axes' in entry:

@@ -112,9 +112,9 @@ class Compiler:
         """
         with _LOCK:
             _initialize()
-            digest = hashlib.sha256(f'{machine()}|{key}'.encode()).hexdigest()
+            digest = _digest(key)
             if digest not in self._loaded:
-                name = f'robodyn_{digest[:40]}'
+                name = self.symbol(key)
                 code = code_cache.load(digest)
                 if code is None:
                     code = compile_ir(write_ir(name))
@@ -124,6 +124,17 @@ class Compiler:
                 engine.finalize_object()
                 self._loaded[digest] = engine.get_function_address(name)
             return self._loaded[digest]
+
+    def symbol(self, key: str) -> str:
+        """Return the name of the function of a key, by which other functions can call it.
+
+        Such a function must be loaded first.
+        """
+        return f'robodyn_{_digest(key)[:40]}'
+
+
+def _digest(key: str) -> str:
+    return hashlib.sha256(f'{machine()}|{key}'.encode()).hexdigest()
 
 
 def compile_ir(text: str) -> bytes:

@@ -181,6 +181,13 @@ class Instructions:
         plain = self.emit(f'fcmp one {self.real} {x}, {zero}')
         return self.select(plain, one, x)
 
+    def not_finite(self, values: Sequence[str], nan_terms: Sequence[str] = ()) -> str:
+        """Return nan where a value is not finite or a term is nan, and 0 elsewhere."""
+        sums = [*nan_terms, self.zero, self.zero][:2]  # two sums, computed in parallel
+        for k, value in enumerate(values):
+            sums[k % 2] = self.fma(value, self.zero, sums[k % 2])
+        return self.emit(f'fadd {self.real} {sums[0]}, {sums[1]}')
+
     # numbers in memory ------------------------------------------------------------------------
 
     def element(self, pointer: str, index: int) -> str:

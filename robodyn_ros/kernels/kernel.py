@@ -94,10 +94,14 @@ class Kernel:
         return fast_call(self._single_address, self.spec.sizes, self.spec.shape or (1,),
                          self.general)
 
+    def compile(self, form: str) -> int:
+        """Compile one form, ``single`` or ``batch``; return the address of its function."""
+        return COMPILER.address(f'{self.spec.key}|{form}',
+                                lambda name: self._write(name, batch=form == 'batch'))
+
     @cached_property
     def _single_address(self) -> int:
-        return COMPILER.address(f'{self.spec.key}|single',
-                                lambda name: self._write(name, batch=False))
+        return self.compile('single')
 
     @cached_property
     def _single_function(self) -> Any:
@@ -105,9 +109,8 @@ class Kernel:
 
     @cached_property
     def _batch_function(self) -> Any:
-        address = COMPILER.address(f'{self.spec.key}|batch',
-                                   lambda name: self._write(name, batch=True))
-        return ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)(address)
+        return ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)(
+            self.compile('batch'))
 
     @cached_property
     def nonzero(self) -> NDArray[np.bool_]:

@@ -40,30 +40,55 @@ def write_ir(graph: Graph, outputs: Sequence[int], sizes: Sequence[int], *, batc
     pointers : Pointers
         How the installed LLVM writes pointers.
     """
+    head, places, tail = frame(name, sizes, len(outputs), batch=batch, pointers=pointers)
+    writer = _KernelWriter(graph, outputs, sizes, places, LANES if batch else 1, pointers)
+    writer.write()
+    return '\n'.join([*writer.declarations(), *_fill(pointers), *head, *writer.lines, *tail, ''])
+
+
+def frame(name: str, sizes: Sequence[int], count: int, *, batch: bool, pointers: Pointers,
+          room: Sequence[str] = ()) -> tuple[list[str], list[str], list[str]]:
+    """Return what stands around the instructions of a function, see `write_ir`.
+
+    Parameters
+    ----------
+    name, sizes, batch, pointers
+        See `write_ir`.
+    count : int
+        Length of the result.
+    room : sequence of str
+        Lines that allocate memory, at the beginning of the function.
+
+    Returns
+    -------
+    head : list of str
+        Lines before the instructions, among them the head of the loop over samples.
+    places : list of str
+        Pointers to the inputs of the samples, then to their output.
+    tail : list of str
+        Lines after the instructions.
+    """
     double = pointers.to('double')
     arguments = f'{pointers.to(double)} noalias readonly %inputs, {double} noalias %output0'
-    head = [f'define void @{name}({arguments}{", i64 %samples" if batch else ""}) {{', 'entry:']
+    head = [f'define void @{name}({arguments}{", i64 %samples" if batch else ""}) {{', 'entry:',
+            *room]
     for i in range(len(sizes)):
         head.append(f'  %in{i}.slot = getelementptr {double}, {pointers.to(double)} %inputs, '
                     f'i64 {i}')
         head.append(f'  %in{i} = load {double}, {pointers.to(double)} %in{i}.slot, align 8')
     places = [*(f'%in{i}' for i in range(len(sizes))), '%output0']
-    if batch:
-        head += ['  %none = icmp eq i64 %samples, 0',
-                 '  br i1 %none, label %done, label %loop', 'loop:',
-                 '  %sample = phi i64 [ 0, %entry ], [ %next, %latch ]']
-        for base, size in zip(places, (*sizes, len(outputs)), strict=True):
-            head += [f'  {base}.at = mul i64 %sample, {size}',
-                     f'  {base}.row = getelementptr double, {double} {base}, i64 {base}.at']
-        places = [f'{base}.row' for base in places]
-    writer = _KernelWriter(graph, outputs, sizes, places, LANES if batch else 1, pointers)
-    writer.write()
-    tail = ['  ret void', '}']
-    if batch:
-        tail = ['  br label %latch', 'latch:', f'  %next = add nuw i64 %sample, {LANES}',
-                '  %more = icmp ult i64 %next, %samples',
-                '  br i1 %more, label %loop, label %done', 'done:', '  ret void', '}']
-    return '\n'.join([*writer.declarations(), *_fill(pointers), *head, *writer.lines, *tail, ''])
+    if not batch:
+        return head, places, ['  ret void', '}']
+    head += ['  %none = icmp eq i64 %samples, 0',
+             '  br i1 %none, label %done, label %loop', 'loop:',
+             '  %sample = phi i64 [ 0, %entry ], [ %next, %latch ]']
+    for base, size in zip(places, (*sizes, count), strict=True):
+        head += [f'  {base}.at = mul i64 %sample, {size}',
+                 f'  {base}.row = getelementptr double, {double} {base}, i64 {base}.at']
+    tail = ['  br label %latch', 'latch:', f'  %next = add nuw i64 %sample, {LANES}',
+            '  %more = icmp ult i64 %next, %samples',
+            '  br i1 %more, label %loop, label %done', 'done:', '  ret void', '}']
+    return head, [f'{base}.row' for base in places], tail
 
 
 def _fill(pointers: Pointers) -> list[str]:
@@ -165,19 +190,12 @@ class _KernelWriter(Instructions):
         quick = [value for x in angles for value in self.sincos(x)]
         self.lines += ['  br label %joined', 'slow:']
         exact = [self.call(name, x) for x in angles for name in ('sin', 'cos')]
-        invalid = self._not_finite(angles)
+        invalid = self.not_finite(angles)
         self.lines += ['  br label %joined', 'joined:']
         both = [self.emit(f'phi {self.real} [ {one}, %fast ], [ {other}, %slow ]')
                 for one, other in zip(quick, exact, strict=True)]
         nan_term = self.emit(f'phi {self.real} [ {self.zero}, %fast ], [ {invalid}, %slow ]')
         return list(zip(both[::2], both[1::2], strict=True)), [nan_term]
-
-    def _not_finite(self, values: Sequence[str], nan_terms: Sequence[str] = ()) -> str:
-        """Return nan where a value is not finite or a term is nan, and 0 elsewhere."""
-        sums = [*nan_terms, self.zero, self.zero][:2]  # two sums, computed in parallel
-        for k, value in enumerate(values):
-            sums[k % 2] = self.fma(value, self.zero, sums[k % 2])
-        return self.emit(f'fadd {self.real} {sums[0]}, {sums[1]}')
 
     def _store_outputs(self) -> None:
         outputs = self._outputs
@@ -204,7 +222,7 @@ class _KernelWriter(Instructions):
         """Fill the output of a sample with nan if one of its inputs is not finite."""
         if not inputs and not nan_terms:
             return
-        total = self._not_finite(inputs, nan_terms)
+        total = self.not_finite(inputs, nan_terms)
         finite = self.emit(f'fcmp ord {self.real} {total}, {total}')
         self.lines += [f'  br i1 {self.every(finite)}, label %good, label %invalid, !prof !0',
                        'invalid:']

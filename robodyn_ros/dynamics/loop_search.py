@@ -1,0 +1,155 @@
+"""Calls the kernels that close loops, and says why loops do not close."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from robodyn_ros.dynamics.assembly import FARTHEST, SINGULAR
+from robodyn_ros.dynamics.base_motion import BaseMotion
+from robodyn_ros.dynamics.catalogue import MOVING
+from robodyn_ros.dynamics.loop_closure import LoopClosure, Pairs
+from robodyn_ros.errors import ShapeError, ValueRangeError
+from robodyn_ros.model import Model
+from robodyn_ros.numerics import real_numbers
+from robodyn_ros.spatial import Array
+
+
+class LoopSearch:
+    """The part of `ClosedLoopDynamics` that closes the loops."""
+
+    model: Model
+    _pairs: Pairs
+    _free: list[int]
+    _bound: list[int]
+    _closure: LoopClosure
+    _home: Array
+    _functions: dict[str, Callable[..., Array]]
+    _solvers: dict[str, tuple[Callable[..., Array], int]]
+
+    def _search(self, near: ArrayLike | None, q: ArrayLike) -> tuple[Array, Any]:
+        """Return the poses where the search ended, and whether the loops are closed there."""
+        found = self._solution('', near, q)
+        full = found[..., :-1]
+        return full if found.ndim == 1 else np.ascontiguousarray(full), found[..., -1] == 1.0
+
+    def _closed(self, near: ArrayLike | None, q: ArrayLike) -> Array:
+        """Return closed poses; raise the reason if there is none."""
+        full, closed = self._search(near, q)
+        if not closed.all():
+            self._refuse_row(int(np.argmin(closed)), near, q)
+        return full
+
+    def _at(self, name: str, near: ArrayLike | None, q: ArrayLike, *others: ArrayLike,
+            base: BaseMotion | None = None) -> Array:
+        """Return a function of the closed pose; raise an error where there is none."""
+        if base is not None:
+            name, others = MOVING + name, (*others, base.values(self.model))
+        result = self._solution(name, near, q, *others)
+        rank = self._solver(name)[1]
+        if result.ndim == rank:
+            first = result.item(0)  # NaN if any other is not finite, see `ContinuationKernel`
+            if first == first:
+                return result
+        elif not np.isnan(_first(result, rank)).any():
+            return result
+        self._explain(np.isnan(_first(result, rank)), near, q, others)
+        return result
+
+    def _solver(self, name: str) -> tuple[Callable[..., Array], int]:
+        """Return a kernel that closes the loops, and the rank of its result for one state."""
+        found = self._solvers.get(name)
+        if found is None:
+            kernel = self._closure.solved(name)
+            found = self._solvers[name] = kernel.single, len(kernel.spec.shape)
+        return found
+
+    def _solution(self, name: str, near: ArrayLike | None, *arrays: ArrayLike) -> Array:
+        """Call the kernel that closes the loops and computes a function there."""
+        function, rank = self._solver(name)
+        given = (self._home if near is None else near, *arrays)
+        try:
+            result = function(*given)
+        except ShapeError:
+            for what, array in zip(('q', 'qd', 'qdd'), arrays, strict=False):
+                self._array(what, array)  # names the joints
+            raise
+        if result.ndim > rank:  # where the way from an earlier sample leads nowhere: from `near`
+            bad = np.isnan(_first(result, rank)) if name else result[:, -1] == 0.0
+            for k in map(int, np.flatnonzero(bad)):
+                result[k] = function(*(_row(values, k) for values in given))
+        return result
+
+    def _explain(self, missing: Any, near: ArrayLike | None, q: ArrayLike,
+                 others: Sequence[ArrayLike]) -> None:
+        """Raise the reason why results are missing, unless it is NaN in another input."""
+        full = self._closed(near, q)
+        for values in others:
+            missing &= np.isfinite(np.asarray(values, np.float64)).all(axis=-1)
+        if not missing.any():
+            return
+        row = int(np.argmax(missing))
+        pose = _row(q, row)
+        sines = self._function('closing')(_row(full, row))[-len(self._bound):]
+        if not sines.min() > SINGULAR**2:
+            self._refuse_singular(pose)
+        raise ValueRangeError(f'result at {self._where(pose)}', 'not finite', 'smaller inputs, '
+                              'and mass beyond every independent joint or an armature')
+
+    def _refuse_row(self, row: int, near: ArrayLike | None, q: ArrayLike) -> None:
+        """Raise the reason why the loops do not close in one row of a batch, or in one state."""
+        goal, start = _row(q, row), _row(self._home if near is None else near, row)
+        self._refuse(goal, start, self._search(start, goal)[0])
+
+    def _where(self, q: Array) -> str:
+        names = [self.model.joint_names[k] for k in self._free]
+        return ', '.join(f'{name} {x:.4g}' for name, x in zip(names, q, strict=True))
+
+    def _refuse(self, q: Array, start: Array, full: Array) -> None:
+        """Raise the reason why the loops do not close; `full` is where the search ended."""
+        where = self._where(q)
+        if not np.isfinite(q).all():
+            raise ValueRangeError('pose', where, 'finite numbers')
+        if not np.abs(q - start[self._free]).max(initial=0.0) < FARTHEST:
+            raise ValueRangeError('pose', where, f'less than {FARTHEST:g} rad or m from the pose '
+                                  'from which the loops are closed')
+        gaps = np.linalg.norm(self._table(full, np.zeros_like(full))[:, 0].reshape(-1, 3), axis=1)
+        if not np.isfinite(gaps).all():
+            self._refuse_singular(q)
+        first, second = self._pairs[int(np.argmax(gaps))]
+        raise ValueRangeError('pose', f'{where}, which leaves {gaps.max():.3g} m between '
+                              f'{first[0]} and {second[0]}', 'one in which the loops close')
+
+    def _refuse_singular(self, q: Array) -> None:
+        raise ValueRangeError(f'pose {self._where(q)}', 'singular', 'one away from singularities '
+                              'of the loops, for example reached from another start')
+
+    def _function(self, name: str) -> Callable[..., Array]:
+        if name not in self._functions:
+            self._functions[name] = self._closure.kernel(name).single
+        return self._functions[name]
+
+    def _table(self, full: Array, speed: Array) -> Array:
+        return self._function('table')(full, speed)
+
+    def _array(self, name: str, values: ArrayLike) -> Array:
+        array = real_numbers(name, values)
+        n = len(self._free)
+        if array.ndim not in (1, 2) or array.shape[-1] != n:
+            names = ', '.join(self.model.joint_names[k] for k in self._free)
+            raise ShapeError(name, f'shape {array.shape}', f'({n},) or (N, {n}): {names}')
+        return array
+
+
+def _row(values: ArrayLike, row: int) -> Array:
+    """Return one row of a batch, or the state that is common to its rows."""
+    array = np.asarray(values, np.float64)
+    return array[row] if array.ndim == 2 else array
+
+
+def _first(result: Array, rank: int) -> Array:
+    """Return the first element of the result of each state."""
+    return np.atleast_1d(result[..., 0] if rank == 1 else result[..., 0, 0])
