@@ -142,6 +142,19 @@ def rotation_from_rpy(rpy: ArrayLike) -> Array:
                      [-sp, cp * sr, cp * cr]])
 
 
+def rotation_from_quaternion(quaternion: ArrayLike) -> Array:
+    """Return the rotation matrix of a unit quaternion.
+
+    Parameters
+    ----------
+    quaternion : array-like, shape (4,)
+        x, y, z, w, as in ROS.
+    """
+    *v, w = np.asarray(quaternion, np.float64)
+    return np.asarray((w * w - np.dot(v, v)) * np.eye(3) + 2.0 * np.outer(v, v)
+                      + 2.0 * w * skew(v))
+
+
 def rpy_from_rotation(rotation: Array) -> Array:
     """Return roll, pitch and yaw, shape (3,), rad: the inverse of `rotation_from_rpy`.
 

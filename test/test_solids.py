@@ -10,7 +10,8 @@ from robots import PANDA_URDF, joint, link, robot
 import robodyn_ros as rd
 from robodyn_ros.commands.main import main
 from robodyn_ros.description import solids
-from robodyn_ros.description.repair import add_missing_inertials, inertial_text
+from robodyn_ros.description.repair import add_missing_inertials
+from robodyn_ros.description.urdf_writer import inertial_text
 from robodyn_ros.spatial import is_inertia
 
 SOLIDS = {

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from robodyn_ros.commands.output import add_force, refuse_existing
 from robodyn_ros.description.examples import PANDA, example_robots
-from robodyn_ros.description.urdf import read_text
+from robodyn_ros.description.urdf import read_urdf_text
 from robodyn_ros.errors import OutputError, RobodynError, ValueRangeError
 from robodyn_ros.model import load_model
 from robodyn_ros.packages import explained
@@ -43,8 +43,6 @@ def run(options: argparse.Namespace) -> int:
         raise RobodynError(f'the demo needs ROS 2 ({error}); `make demo` sets it up, or source a '
                            'distribution') from None
     source = options.urdf or example_robots() / PANDA
-    model, text = load_model(source), read_text(source)
-    if isinstance(text, bytes):
-        text = text.decode(errors='replace')
+    model, text = load_model(source), read_urdf_text(source)
     return int(run_demo(model, text, seconds=options.seconds, picture=options.picture,
                         plot=options.plot, record=options.record))

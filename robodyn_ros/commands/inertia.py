@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from robodyn_ros.description import solids
-from robodyn_ros.description.repair import inertial_text
+from robodyn_ros.description.urdf_writer import inertial_text
 from robodyn_ros.errors import ValueRangeError
 
 SIZES = {'box': ('x', 'y', 'z'), 'sphere': ('radius',), 'cylinder': ('radius', 'length'),

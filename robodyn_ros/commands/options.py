@@ -13,7 +13,7 @@ from robodyn_ros.model import Model, load_model
 
 def add_robot(parser: argparse.ArgumentParser) -> None:
     """Add the arguments that name a robot: its file, xacro arguments, motor data."""
-    parser.add_argument('urdf', type=Path, help='URDF, xacro or MJCF file')
+    parser.add_argument('urdf', type=Path, help='URDF, xacro, SDF or MJCF file')
     parser.add_argument('xacro', nargs='*', metavar='name:=value',
                         help='arguments of a xacro file')
     parser.add_argument('--trust', action='store_true', help='xacro files can run code: do not '

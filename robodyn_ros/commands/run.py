@@ -10,7 +10,7 @@ from pathlib import Path
 import yaml
 
 from robodyn_ros.commands.options import add_loops, add_motors, split_pairs
-from robodyn_ros.description.urdf import read_text
+from robodyn_ros.description.urdf import read_urdf_text
 from robodyn_ros.errors import RobodynError, UnknownNameError
 from robodyn_ros.files import check_regular
 from robodyn_ros.packages import explained
@@ -67,8 +67,8 @@ def run(options: argparse.Namespace) -> int:
             values[name] = declared[name].value_of(text)
     if options.urdf is not None:
         arguments = dict(split_pairs(options.xacro, 'argument', 'name:=value'))
-        source = read_text(options.urdf, arguments, trust_xacro=options.trust)
-        values['robot_description'] = source.decode() if isinstance(source, bytes) else source
+        values['robot_description'] = read_urdf_text(options.urdf, arguments,
+                                                     trust_xacro=options.trust)
     for name, path in (('motors_file', options.motors), ('loops_file', options.loops)):
         if path is None:
             continue

@@ -13,11 +13,20 @@ from typing import Any
 
 import numpy as np
 
-from robodyn_ros.description.robot import Finding, Joint, Link, Mimic, Motor, RobotDescription
+from robodyn_ros.description.robot import (
+    Cut,
+    Finding,
+    Joint,
+    Link,
+    Mimic,
+    Motor,
+    RobotDescription,
+)
 from robodyn_ros.description.tree import check_mimics
+from robodyn_ros.description.xml import NO_LIMIT
 from robodyn_ros.errors import DescriptionError
 from robodyn_ros.packages import package
-from robodyn_ros.spatial import Array, Inertial, axis_rotation
+from robodyn_ros.spatial import Array, Inertial, axis_rotation, rotation_from_quaternion
 
 WORLD = 'world'
 FREE, BALL, SLIDE, HINGE = range(4)  # mjtJoint
@@ -53,6 +62,26 @@ def read_mjcf(source: str | bytes | Path) -> RobotDescription:
         compiled, getattr(mujoco.mjtObj, f'mjOBJ_{kind}'), i)).description()
 
 
+def cuts_of(compiled: Any) -> tuple[Cut, ...]:
+    """Return the ``connect`` constraints of a compiled model, between bodies or sites."""
+    from mujoco import mjtObj
+
+    def anchor(e: int, index: int, offset: int) -> tuple[str, Array]:
+        """Return the body of a constraint, and its point in the frame of the body."""
+        point = compiled.eq_data[e, offset:offset + 3]
+        if compiled.eq_objtype[e] == mjtObj.mjOBJ_SITE:
+            point, index = compiled.site_pos[index], compiled.site_bodyid[index]
+        return compiled.body(index).name or f'body_{index}', np.array(point)
+
+    cuts = []
+    for e in range(compiled.neq):
+        if compiled.eq_type[e] == CONNECT and compiled.eq_active0[e]:
+            (first, one), (second, other) = (anchor(e, int(compiled.eq_obj1id[e]), 0),
+                                             anchor(e, int(compiled.eq_obj2id[e]), 3))
+            cuts.append(Cut((first, second), np.array([[one, other]])))
+    return tuple(cuts)
+
+
 class _Reader:
     """Turns a compiled model into links and joints."""
 
@@ -85,7 +114,7 @@ class _Reader:
         return RobotDescription(
             _model_name(m), tuple(self.links), joints,
             motors=self.motors, findings=tuple(self.findings), floating=floating,
-            gravity=tuple(map(float, m.opt.gravity)))
+            gravity=tuple(map(float, m.opt.gravity)), cuts=cuts_of(m))
 
     def _robot(self) -> tuple[int, list[int], bool]:
         """Return the root body, the bodies of the robot, and whether the root floats."""
@@ -183,7 +212,7 @@ class _Reader:
         for j in range(m.njnt):
             if m.jnt_actfrclimited[j]:
                 efforts[j] = min(efforts[j], float(np.abs(m.jnt_actfrcrange[j]).max()))
-        return gears, [effort if effort > 0 else np.inf for effort in efforts]
+        return gears, [effort if 0 < effort < NO_LIMIT else np.inf for effort in efforts]
 
     def _mimics(self) -> dict[str, Mimic]:
         """Return the joints that an equality makes proportional to another."""
@@ -205,11 +234,15 @@ class _Reader:
 
     def _report_ignored(self) -> None:
         m = self.model
-        loops = [self.name('EQUALITY', e) for e in range(m.neq)
-                 if m.eq_type[e] in (CONNECT, WELD)]
-        if loops:
-            self.findings.append(Finding(WORLD, 'equality', ', '.join(loops[:20]), 'MJCF', False,
-                                         'loops are left open; ClosedLoopDynamics closes those '
+        closed = [self.name('EQUALITY', e) for e in range(m.neq) if m.eq_type[e] == CONNECT]
+        if closed:
+            self.findings.append(Finding(WORLD, 'equality', ', '.join(closed[:20]), 'MJCF', True,
+                                         'these close loops: Dynamics leaves them open, '
+                                         'ClosedLoopDynamics closes them'))
+        welds = [self.name('EQUALITY', e) for e in range(m.neq) if m.eq_type[e] == WELD]
+        if welds:
+            self.findings.append(Finding(WORLD, 'equality', ', '.join(welds[:20]), 'MJCF', False,
+                                         'welds are left open; ClosedLoopDynamics closes those '
                                          'that its file names'))
         if m.ntendon:
             self.findings.append(Finding(WORLD, 'tendons', int(m.ntendon), 'MJCF', False,
@@ -222,9 +255,7 @@ class _Reader:
 
 def _rotation(quaternion: Any) -> Array:
     """Return the rotation matrix of a quaternion w x y z."""
-    w, v = float(quaternion[0]), np.array(quaternion[1:], np.float64)
-    cross = np.array([[0.0, -v[2], v[1]], [v[2], 0.0, -v[0]], [-v[1], v[0], 0.0]])
-    return np.asarray((w * w - v @ v) * np.eye(3) + 2.0 * np.outer(v, v) + 2.0 * w * cross)
+    return rotation_from_quaternion(np.roll(quaternion, -1))
 
 
 def _model_name(compiled: Any) -> str:

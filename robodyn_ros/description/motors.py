@@ -71,7 +71,7 @@ def _from_transmission(description: RobotDescription,
             quantity = _SPELLINGS.get(local_name(child).lower())
             if quantity is None:
                 continue
-            value = _number(child.get('value') or child.text or '')
+            value = number_or_text(child.get('value') or child.text or '')
             other = values[quantity][0] if quantity in values else ''
             if quantity == 'gear_ratio' and len(joints) == 1 and isinstance(
                     other, float) and isinstance(value, float):
@@ -99,11 +99,11 @@ def _from_joint(description: RobotDescription, element: etree._Element) -> Robot
         if tag == 'armature':
             text = holder.get('value') or holder.text
         if text is not None:
-            description = set_motor_value(description, name, 'armature', _number(text),
+            description = set_motor_value(description, name, 'armature', number_or_text(text),
                                           f'<{tag}> armature (line {holder.sourceline})')
         offset = holder.get('friction_offset')
         if tag == 'dynamics' and offset is not None:
-            description = _set_friction_offset(description, name, _number(offset),
+            description = _set_friction_offset(description, name, number_or_text(offset),
                                                f'<dynamics> (line {holder.sourceline})')
     return description
 
@@ -163,7 +163,7 @@ def set_motor_value(description: RobotDescription, joint: str, quantity: str,
     return description.with_findings(Finding(joint, quantity, value, source, not reason, reason))
 
 
-def _number(text: str) -> float | str:
+def number_or_text(text: str) -> float | str:
     """Return the number in a text, or the text itself if it is not a usable number."""
     try:
         value = float('nan' if '_' in text else text[:100])
@@ -195,7 +195,7 @@ def from_srdf(description: RobotDescription, path: str | Path) -> RobotDescripti
                 text = joint.get(attribute)
                 if text is not None:
                     description = set_motor_value(
-                        description, name, quantity, _number(text),
+                        description, name, quantity, number_or_text(text),
                         f'{path.name} <rotor_params> {attribute} (line {joint.sourceline})',
                         '' if exists else 'there is no such joint')
     return description

@@ -8,9 +8,10 @@ from lxml import etree
 
 from robodyn_ros.description.solids import solid_of, together
 from robodyn_ros.description.urdf import parse_urdf
+from robodyn_ros.description.urdf_writer import inertial_element
 from robodyn_ros.description.xml import parse_xml
 from robodyn_ros.errors import DescriptionError
-from robodyn_ros.spatial import Array, Inertial, inertia_components
+from robodyn_ros.spatial import Inertial
 
 
 def add_missing_inertials(text: str | bytes, density: float, *, folders: tuple[Path, ...] = (),
@@ -40,7 +41,7 @@ def add_missing_inertials(text: str | bytes, density: float, *, folders: tuple[P
         The description cannot be used, or the density is not above 0.
     """
     description = parse_urdf(text)
-    root = parse_xml(text, comments=True)
+    root = parse_xml(description.urdf, comments=True)
     elements = {element.get('name'): element for element in root if element.tag == 'link'}
     carried = {joint.child for joint in description.joints}
     done: dict[str, str] = {}
@@ -63,30 +64,6 @@ def add_missing_inertials(text: str | bytes, density: float, *, folders: tuple[P
         _insert(elements[link.name], inertial, note)
         done[link.name] = f'{inertial.mass:.4g} kg, {note}'
     return etree.tostring(root, encoding='unicode') + '\n', done
-
-
-def inertial_element(inertial: Inertial) -> etree._Element:
-    """Return the URDF element ``<inertial>``."""
-    element = etree.Element('inertial')
-    etree.SubElement(element, 'origin', xyz=numbers(inertial.com), rpy='0 0 0')
-    etree.SubElement(element, 'mass', value=numbers([inertial.mass]))
-    names = ('ixx', 'ixy', 'ixz', 'iyy', 'iyz', 'izz')
-    values = inertia_components(inertial.inertia)
-    etree.SubElement(element, 'inertia', {name: numbers([value])
-                                          for name, value in zip(names, values, strict=True)})
-    return element
-
-
-def inertial_text(inertial: Inertial) -> str:
-    """Return the URDF element ``<inertial>`` as text."""
-    element = inertial_element(inertial)
-    etree.indent(element)
-    return etree.tostring(element, encoding='unicode')
-
-
-def numbers(values: Array | list[float]) -> str:
-    """Return numbers as the text of a URDF attribute, without loss of precision."""
-    return ' '.join(repr(float(value) + 0.0) for value in values)
 
 
 def _insert(link: etree._Element, inertial: Inertial, note: str) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 
 from robodyn_ros.spatial import Array, Inertial
 
+APART = 0.1  # m, distance of the points that represent an axis or a frame; its value is arbitrary
 MOVING_TYPES = ('revolute', 'continuous', 'prismatic')
 
 
@@ -37,6 +38,13 @@ class Shape:
     translation: Array
     rotation: Array
     file: str = ''
+
+    @property
+    def sizes(self) -> dict[str, tuple[float, ...]]:
+        """The size as the attributes that URDF has for it."""
+        if self.kind in ('box', 'mesh'):
+            return {'size' if self.kind == 'box' else 'scale': self.size}
+        return dict(zip(('radius', 'length'), zip(self.size), strict=False))
 
 
 @dataclass(frozen=True)
@@ -195,6 +203,22 @@ class GearMatrix:
     matrix: Array
 
 
+@dataclass(frozen=True, eq=False)
+class Cut:
+    """Points of two links that coincide: one, two for a common axis, three for a common frame.
+
+    Attributes
+    ----------
+    links : tuple of str
+        The two links.
+    points : ndarray, shape (k, 2, 3)
+        k pairs of points, one in the frame of each link, m; moments are about the first pair.
+    """
+
+    links: tuple[str, str]
+    points: Array
+
+
 @dataclass(frozen=True)
 class EffortMeaning:
     """What the measured efforts and the commanded torques of a robot contain.
@@ -279,7 +303,7 @@ class RobotDescription:
     Denavit-Hartenberg table. ``floating`` says that the root link moves freely; a joint of type
     ``floating`` that connects it to the environment is left out of ``joints``. ``gravity`` is
     None where the description does not give it. ``effort`` says what measured efforts and
-    commanded torques contain.
+    commanded torques contain. ``cuts`` are the closed loops that the description has, cut open.
     """
 
     name: str
@@ -294,6 +318,7 @@ class RobotDescription:
     floating: bool = False
     gravity: tuple[float, ...] | None = None
     effort: EffortMeaning = EffortMeaning()
+    cuts: tuple[Cut, ...] = ()
 
     @property
     def root(self) -> str:

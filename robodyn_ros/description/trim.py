@@ -34,7 +34,7 @@ _NEEDED = {'mass': ('value',), 'inertia': tuple(_NUMBERS['inertia']), 'axis': ('
            'mimic': ('joint',)}
 
 
-def _name_of(element: etree._Element, default: str = '') -> str:
+def name_of(element: etree._Element, default: str = '') -> str:
     """Return the name of an element; names are repeated in topics, messages and logs.
 
     Raises
@@ -57,7 +57,7 @@ def _name_of(element: etree._Element, default: str = '') -> str:
 
 def trim(root: etree._Element) -> tuple[etree._Element, dict[str, int], list[Finding]]:
     """Return what dynamics need, checked; the line of each 'link NAME'; and findings."""
-    trimmed = etree.Element('robot', name=_name_of(root, 'robot'))
+    trimmed = etree.Element('robot', name=name_of(root, 'robot'))
     lines: dict[str, int] = {}
     findings: list[Finding] = []
     names: Counter[str] = Counter()
@@ -65,7 +65,7 @@ def trim(root: etree._Element) -> tuple[etree._Element, dict[str, int], list[Fin
         tag = local_name(element)
         if element.tag not in ('link', 'joint'):
             continue
-        name = _name_of(element)
+        name = name_of(element)
         where = f'{tag} {name!r}'
         names[where] += 1
         if names[where] > 1:

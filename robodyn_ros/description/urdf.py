@@ -1,4 +1,4 @@
-"""Reads URDF or xacro into a `RobotDescription`.
+"""Reads URDF, xacro, MJCF or SDF into a `RobotDescription`.
 
 The XML is parsed with limits on size and depth (``xml.py``), then checked and reduced to what
 dynamics need (``trim.py``), and finally read by ``urdf_parser_py``.
@@ -7,6 +7,7 @@ dynamics need (``trim.py``), and finally read by ``urdf_parser_py``.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import NoneType
 from typing import Any, TypeGuard
@@ -25,11 +26,13 @@ from robodyn_ros.description.robot import (
     Mimic,
     RobotDescription,
 )
+from robodyn_ros.description.sdf import read_sdf
 from robodyn_ros.description.shapes import read_shapes
 from robodyn_ros.description.tree import check_mimics, check_tree
 from robodyn_ros.description.trim import trim
+from robodyn_ros.description.urdf_writer import urdf_text
 from robodyn_ros.description.xacro_process import expand_xacro
-from robodyn_ros.description.xml import MAX_BYTES, local_name, parse_xml
+from robodyn_ros.description.xml import MAX_BYTES, NO_LIMIT, local_name, parse_xml
 from robodyn_ros.errors import DescriptionError, check_type
 from robodyn_ros.files import read_regular
 from robodyn_ros.spatial import Array, Inertial, rotation_from_rpy
@@ -52,7 +55,8 @@ def read_description(
     Parameters
     ----------
     source : str, bytes or Path
-        Path to a ``.urdf``, ``.xacro`` or MJCF file, or the text of a URDF or MJCF.
+        Path to a ``.urdf``, ``.xacro``, ``.sdf`` or MJCF file, or the text of a URDF, SDF or
+        MJCF.
     motors : str, Path or mapping, optional
         Motor data: a YAML file, or its content.
     srdf : str or Path, optional
@@ -80,17 +84,45 @@ def read_description(
         description = read_mjcf(Path(file))
     else:  # only a file may include others
         description = read_mjcf(text.encode() if isinstance(text, str) else text)
+    description = replace(description, urdf=urdf_text(description))
     return description if motors is None else from_yaml(description, motors)
 
 
 def _is_mjcf(text: str | bytes) -> bool:
     """Return whether a document is MJCF; URDFs may contain elements <mujoco> as well."""
-    name: str | bytes = '<mujoco' if isinstance(text, str) else b'<mujoco'
-    return name in text and local_name(parse_xml(text)) == 'mujoco'  # type: ignore[operator]
+    return _mentions(text, '<mujoco') and local_name(parse_xml(text)) == 'mujoco'
+
+
+def _is_sdf(text: str | bytes) -> bool:
+    return _mentions(text, '<sdf') and local_name(parse_xml(text)) == 'sdf'
+
+
+def _mentions(text: str | bytes, word: str) -> bool:
+    return word in text if isinstance(text, str) else word.encode() in text
+
+
+def read_urdf_text(source: str | bytes | Path, xacro_arguments: Mapping[str, str] | None = None, *,
+                   trust_xacro: bool = False) -> str:
+    """Return a robot as URDF text, whatever its format, for nodes, which read no other files.
+
+    Parameters
+    ----------
+    source, xacro_arguments, trust_xacro
+        As in `read_description`.
+
+    Raises
+    ------
+    DescriptionError
+        The file cannot be read or expanded.
+    """
+    text = read_text(source, xacro_arguments, trust_xacro=trust_xacro)
+    if _is_mjcf(text) or _is_sdf(text):
+        text = read_description(source).urdf
+    return text.decode() if isinstance(text, bytes) else text
 
 
 def is_text(source: object) -> TypeGuard[str]:
-    """Return whether a source is URDF text, not a path."""
+    """Return whether a source is XML text, not a path."""
     return isinstance(source, str) and (not source.strip() or
                                         source.lstrip('\ufeff \t\r\n').startswith('<'))
 
@@ -129,16 +161,16 @@ def parse_urdf(
     srdf: str | Path | None = None,
     file: str = '',
 ) -> RobotDescription:
-    """Parse URDF text; a path or xacro is not accepted, so text from a topic is safe.
+    """Parse the text of a URDF or SDF; without a file, it can read no other files.
 
     Parameters
     ----------
     text : str or bytes
-        The text.
+        The text, for example from a topic.
     motors, srdf
         As in `read_description`.
     file : str
-        Name of the file that contains the text, for errors.
+        The file that contains the text, for errors and for the files that an SDF includes.
 
     Raises
     ------
@@ -146,7 +178,7 @@ def parse_urdf(
         See `read_description`.
     """
     try:
-        description = _description_of(text)
+        description = _description_of(text, file)
     except DescriptionError as error:
         raise (error.within(file) if file else error) from None
     if srdf is not None:
@@ -156,15 +188,15 @@ def parse_urdf(
     return description
 
 
-def _description_of(text: str | bytes) -> RobotDescription:
+def _description_of(text: str | bytes, file: str) -> RobotDescription:
     root = parse_xml(text)
     if local_name(root) == 'sdf':
-        raise DescriptionError('is SDF, which is not read', element='<sdf>', line=root.sourceline,
-                               valid='a URDF or MJCF; the ROS package sdformat_urdf and the '
-                               'program pysdf convert SDF to URDF')
+        description = read_sdf(root, Path(file).expanduser() if file else None)
+        return replace(description, urdf=urdf_text(description))
     if local_name(root) != 'robot':
-        raise DescriptionError('is not a URDF', element=f'<{local_name(root)}>',
-                               line=root.sourceline, valid='<robot> as the root element')
+        raise DescriptionError('is not a URDF, MJCF or SDF', element=f'<{local_name(root)}>',
+                               line=root.sourceline, valid='<robot>, <mujoco> or <sdf> as the '
+                               'root element')
     trimmed, lines, findings = trim(root)
     robot = _parse_trimmed(trimmed)
     shapes = {element.get('name'): element for element in root if element.tag == 'link'}
@@ -245,8 +277,8 @@ def _value(value: float | None, default: float) -> float:
 
 
 def _limit(value: float | None) -> float:
-    """Return the limit; inf if it is absent or 0, which exporters write for unknown limits."""
-    return float(value) if value is not None and value > 0 else np.inf
+    """Return the limit; inf if it is absent, huge, or 0, as exporters write unknown limits."""
+    return float(value) if value is not None and 0 < value < NO_LIMIT else np.inf
 
 
 def _friction(dynamics: Any, name: str, where: str, line: int | None) -> float:

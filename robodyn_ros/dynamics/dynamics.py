@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from robodyn_ros.description.robot import Cut
 from robodyn_ros.dynamics.base_motion import BaseMotion
-from robodyn_ros.dynamics.loops import Cut
 from robodyn_ros.dynamics.parameter_functions import ParameterFunctions
 from robodyn_ros.dynamics.quantities import Energy, FullMotion, Terms
 from robodyn_ros.dynamics.reactions import Reactions, Wrenches

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from robodyn_ros.description.robot import Cut
 from robodyn_ros.dynamics.assembly import ROUGH, SINGULAR
 from robodyn_ros.dynamics.catalogue import Catalogue
 from robodyn_ros.dynamics.dynamics import Dynamics
@@ -17,7 +18,7 @@ from robodyn_ros.dynamics.forward_dynamics import SingularMassMatrixError
 from robodyn_ros.dynamics.loop_closure import LoopClosure
 from robodyn_ros.dynamics.loop_freedom import choose_independent, close_loops
 from robodyn_ros.dynamics.loop_search import LoopSearch
-from robodyn_ros.dynamics.loops import Cut, Loops, read_loops
+from robodyn_ros.dynamics.loops import Loops, read_loops
 from robodyn_ros.dynamics.quantities import FullMotion
 from robodyn_ros.errors import ShapeError, UnknownNameError, ValueRangeError
 from robodyn_ros.model import Model
@@ -41,7 +42,8 @@ class LoopKinematics(LoopSearch):
                                   'closed loops, whose gears share the load')
         self.model = model
         self.tree = Dynamics(model, friction_width=friction_width)
-        self.loops = loops if isinstance(loops, Loops) else read_loops(loops)
+        self.loops = loops if isinstance(loops, Loops) else read_loops(
+            loops, model.description.cuts)
         for cut in self.loops.cuts:
             for link in cut.links:
                 if link not in model.link_frames:

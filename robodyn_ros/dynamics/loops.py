@@ -9,32 +9,16 @@ from typing import Any
 
 import numpy as np
 
+from robodyn_ros.description.mjcf import cuts_of
+from robodyn_ros.description.robot import APART, Cut
 from robodyn_ros.description.section import Section
 from robodyn_ros.description.xml import MAX_BYTES
 from robodyn_ros.errors import DescriptionError, UnknownNameError
 from robodyn_ros.files import check_regular
-from robodyn_ros.spatial import Array
 
-APART = 0.1  # m, distance of the points that represent an axis or a frame; its value is arbitrary
 KEYS = ('independent', 'driven', 'cuts', 'mjcf', 'start')
 CUT_KEYS = ('links', 'points', 'axes', 'frames')
 VALID = "'independent' or 'driven' with joints, 'cuts' with 'links' and 'points', or 'mjcf'"
-
-
-@dataclass(frozen=True, eq=False)
-class Cut:
-    """Points of two links that coincide: one, two for a common axis, three for a common frame.
-
-    Attributes
-    ----------
-    links : tuple of str
-        The two links.
-    points : ndarray, shape (k, 2, 3)
-        k pairs of points, one in the frame of each link, m; moments are about the first pair.
-    """
-
-    links: tuple[str, str]
-    points: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +43,7 @@ class Loops:
     driven: tuple[str, ...] = ()
 
 
-def read_loops(source: str | Path | Mapping[str, Any]) -> Loops:
+def read_loops(source: str | Path | Mapping[str, Any], known: tuple[Cut, ...] = ()) -> Loops:
     """Read cuts and independent joints from YAML.
 
     ```yaml
@@ -78,6 +62,14 @@ def read_loops(source: str | Path | Mapping[str, Any]) -> Loops:
     of freedom that the loops leave. A path is relative to the YAML file; bodies of the MuJoCo
     model are links of the same name.
 
+    Parameters
+    ----------
+    source : str, Path or mapping
+        A YAML file, or its content.
+    known : tuple of Cut
+        Cuts that the description of the robot has, `RobotDescription.cuts`; they are used if the
+        source has none.
+
     Raises
     ------
     DescriptionError
@@ -88,6 +80,7 @@ def read_loops(source: str | Path | Mapping[str, Any]) -> Loops:
     if 'mjcf' in content:
         folder = Path() if isinstance(source, Mapping) else Path(source).expanduser().parent
         cuts += connects_of(folder / content.text('mjcf'))
+    cuts = cuts or known
     if not cuts:
         raise DescriptionError('defines no closed loop: there is no cut', element=content.where,
                                valid=VALID)
@@ -121,17 +114,12 @@ def connects_of(path: Path) -> tuple[Cut, ...]:
     except (OSError, ValueError) as error:
         raise DescriptionError(f'cannot be read: {str(error)[:200]}', element=str(path),
                                valid='a MuJoCo model') from None
-    cuts = []
     for k in range(model.neq):
         kind = mujoco.mjtEq(model.eq_type[k])
-        if kind == mujoco.mjtEq.mjEQ_JOINT:
-            continue  # the counterpart of URDF's mimic
-        if kind != mujoco.mjtEq.mjEQ_CONNECT or model.eq_objtype[k] != mujoco.mjtObj.mjOBJ_BODY:
+        if kind not in (mujoco.mjtEq.mjEQ_JOINT, mujoco.mjtEq.mjEQ_CONNECT):
             raise DescriptionError(f'has a constraint {kind.name}', element=str(path),
-                                   valid='constraints of the kind connect, of bodies')
-        links = (model.body(model.eq_obj1id[k]).name, model.body(model.eq_obj2id[k]).name)
-        cuts.append(Cut(links, model.eq_data[k, :6].reshape(1, 2, 3).copy()))
-    return tuple(cuts)
+                                   valid='constraints of the kind connect')
+    return cuts_of(model)
 
 
 def _cut(entry: Section) -> Cut:

@@ -8,10 +8,11 @@ from typing import Any, Protocol
 
 from numpy.typing import ArrayLike, NDArray
 
+from robodyn_ros.description.robot import Cut
 from robodyn_ros.dynamics.base_motion import BaseMotion
 from robodyn_ros.dynamics.closed_loops import ClosedLoopDynamics
 from robodyn_ros.dynamics.dynamics import Dynamics
-from robodyn_ros.dynamics.loops import Cut, Loops
+from robodyn_ros.dynamics.loops import Loops
 from robodyn_ros.dynamics.quantities import Energy, FullMotion, Terms
 from robodyn_ros.dynamics.reactions import Wrenches
 from robodyn_ros.errors import check_type

@@ -39,6 +39,7 @@ from robodyn_ros.spatial import Array
 PARAMETERS, URDF, MOTORS, REPORT = ('parameters.yaml', 'identified.urdf', 'motors.yaml',
                                     'report.html')
 SIGNIFICANT = 'significant.yaml'  # the estimate of the significant parameters alone
+LOOPS = 'loops.yaml'  # the cuts of a description with closed loops
 Motion = tuple[Array, Array, Array, Array]  # t, q, qd, tau
 FIT_FRACTION = 0.7  # first part of a log that is used for the fit if the rest validates it
 PHASES = ('reading and filtering', 'filters', 'friction', 'base parameters',
@@ -240,7 +241,8 @@ def write_results(result: Result, validation: Validation, consistent: Validation
         if reduced is not None:
             save_parameters(reduced, fresh / SIGNIFICANT)
         if result.model.description.urdf and not locked_joints(result.model):
-            write_urdf(result.model, fresh / URDF)
+            write_urdf(result.model, fresh / URDF,
+                       loops=fresh / LOOPS if result.model.description.cuts else None)
         save_motors(result.model, fresh / MOTORS, contact, residual)
         save_pictures(result, validation, fresh)
         save_report(result, validation, consistent, fresh / REPORT, command=command,

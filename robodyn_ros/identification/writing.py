@@ -13,10 +13,9 @@ from lxml import etree
 
 from robodyn_ros._version import __version__
 from robodyn_ros.description.effort import effort_section
-from robodyn_ros.description.repair import inertial_element
 from robodyn_ros.description.robot import CURVE
 from robodyn_ros.description.urdf import parse_urdf
-from robodyn_ros.description.urdf_writer import urdf_text
+from robodyn_ros.description.urdf_writer import inertial_element, urdf_text
 from robodyn_ros.description.xml import parse_xml
 from robodyn_ros.errors import IdentificationError, check_type
 from robodyn_ros.identification.consistency import consistent_bodies, is_consistent
@@ -27,11 +26,11 @@ from robodyn_ros.model import A_MODEL, Model
 from robodyn_ros.spatial import Array, inertial_of
 
 
-def write_urdf(model: Model, path: str | Path) -> None:
+def write_urdf(model: Model, path: str | Path, *, loops: str | Path | None = None) -> None:
     """Write the URDF from which a model was built, with the parameters of the model.
 
-    The URDF of a robot that was read from MJCF or a Denavit-Hartenberg table is made from its
-    links and joints; it has no geometry.
+    The URDF of a robot that was read from SDF, MJCF or a Denavit-Hartenberg table is made from
+    its links and joints.
 
     Parameters
     ----------
@@ -39,14 +38,28 @@ def write_urdf(model: Model, path: str | Path) -> None:
         For example ``result.model``, with the physically consistent parameters.
     path : str or Path
         The file to write.
+    loops : str or Path, optional
+        A YAML file to write, with the cuts of the closed loops that the description has;
+        `ClosedLoopDynamics` reads it.
 
     Raises
     ------
     IdentificationError
-        If its parameters are physically inconsistent, or joints were locked.
+        If its parameters are physically inconsistent, joints were locked, or the description has
+        closed loops, which a URDF cannot contain, and ``loops`` is not given.
     """
     check_type('model', model, Model, A_MODEL)
-    Path(path).write_text(urdf_of(model), encoding='utf-8')
+    cuts = model.description.cuts
+    if cuts and loops is None:
+        raise IdentificationError("a URDF cannot contain the closed loops of this robot; name a "
+                                  "file for them, loops='loops.yaml', or use write_mjcf")
+    text = urdf_of(model)
+    if loops is not None:
+        entries = [{'links': list(cut.links), 'points': pair.tolist()}
+                   for cut in cuts for pair in cut.points]
+        Path(loops).write_text(yaml.safe_dump({'cuts': entries}, sort_keys=False),
+                               encoding='utf-8')
+    Path(path).write_text(text, encoding='utf-8')
 
 
 def urdf_of(model: Model, text: str | bytes = '') -> str:

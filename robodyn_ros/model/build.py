@@ -56,15 +56,15 @@ def load_model(
     Parameters
     ----------
     source : str, bytes or Path
-        Path to a ``.urdf``, ``.xacro`` or MJCF file (``.xml``, MuJoCo must be installed), or the
-        text of a URDF or MJCF.
+        Path to a ``.urdf``, ``.xacro``, ``.sdf`` or MJCF file (``.xml``, MuJoCo must be
+        installed), or the text of a URDF, SDF or MJCF.
     base : {'auto', 'fixed', 'floating'}
         Whether the root link is fixed to the environment or moves freely (legged, flying and
         swimming robots). ``auto``: it floats if the URDF connects it by a joint of type
-        ``floating``.
+        ``floating``, or if no joint of an SDF connects it to ``world``.
     gravity : array-like, shape (3,)
         Gravitational acceleration in the root frame, m/s^2; default: that of the description,
-        which MJCF has, else (0, 0, -9.80665).
+        which MJCF and worlds of SDF have, else (0, 0, -9.80665).
     locked_joints : mapping of str to float, optional
         Joints held at a position (rad or m); their links are merged into the carrying bodies.
     motors : str, Path or mapping, optional

@@ -19,7 +19,7 @@ from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterValue
 
 from launch import LaunchContext, LaunchDescription
-from robodyn_ros.description.urdf import read_text
+from robodyn_ros.description.urdf import read_urdf_text
 from robodyn_ros.errors import UnknownNameError
 from robodyn_ros.nodes.declarations import parameters_of
 from robodyn_ros.simulation.gazebo import without_rotor_inertia, world_sdf
@@ -228,8 +228,7 @@ def robot_description(context: LaunchContext) -> str:
         if not separator:
             raise UnknownNameError('argument in xacro_args', entry, ['name:=value'])
         arguments[name] = value
-    text = read_text(file, arguments)
-    return text.decode() if isinstance(text, bytes) else text
+    return read_urdf_text(file, arguments)
 
 
 def given(context: LaunchContext, name: str) -> str:

@@ -11,9 +11,9 @@ import numpy as np
 from lxml import etree
 from numpy.typing import ArrayLike
 
-from robodyn_ros.description.repair import inertial_element, numbers
 from robodyn_ros.description.robot import Joint
 from robodyn_ros.description.urdf import parse_urdf
+from robodyn_ros.description.urdf_writer import inertial_element, numbers
 from robodyn_ros.errors import ValueRangeError
 from robodyn_ros.model import Model, build_model
 from robodyn_ros.simulation.truth import perturbed_urdf

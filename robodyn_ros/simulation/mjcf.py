@@ -7,32 +7,34 @@ from pathlib import Path
 
 import numpy as np
 
-from robodyn_ros.errors import IdentificationError, UnknownNameError, check_type
+from robodyn_ros.description.xml import NO_LIMIT
+from robodyn_ros.dynamics import ClosedLoopDynamics
+from robodyn_ros.errors import IdentificationError, check_type
 from robodyn_ros.identification import Result, urdf_of
 from robodyn_ros.model import Model
 from robodyn_ros.packages import package
-from robodyn_ros.simulation.mujoco_model import add_mimics, add_skeleton
+from robodyn_ros.simulation.mujoco_model import add_connects, add_mimics, add_skeleton
 from robodyn_ros.simulation.truth import perturbed_urdf
 
 TIMESTEP = 0.002  # s, MuJoCo's default
 NEGLIGIBLE = 1e-9  # kg and kg m^2, of moving links without mass, which MuJoCo does not accept
 
 
-def write_mjcf(robot: Result | Model, path: str | Path) -> None:
+def write_mjcf(robot: Result | Model | ClosedLoopDynamics, path: str | Path) -> None:
     """Write a robot, for example the physically consistent identified one, as MJCF.
 
     Joints have armature, damping and dry friction; where friction has further terms, these
     approximate it. Every joint has a motor with the effort limit of the URDF. Without meshes,
-    bars from joint to joint stand for the links. A floating base has a free joint. For an
-    identified robot, a comment names what the data do not determine:
-    parameters that have no effect on the torques, and combinations that the motion hardly
-    distinguishes. Their values come from the description, and forces between the links that
-    depend on them are not identified.
+    bars from joint to joint stand for the links. A floating base has a free joint. Closed loops
+    are ``connect`` constraints between sites. For an identified robot, a comment names what the
+    data do not determine: parameters that have no effect on the torques, and combinations that
+    the motion hardly distinguishes. Their values come from the description, and forces between
+    the links that depend on them are not identified.
 
     Parameters
     ----------
-    robot : Result or Model
-        What `identify` returned, or a model.
+    robot : Result, Model or ClosedLoopDynamics
+        What `identify` returned, or a robot. The loops of a model are those of its description.
     path : str or Path
         The file to write.
 
@@ -46,13 +48,14 @@ def write_mjcf(robot: Result | Model, path: str | Path) -> None:
     Path(path).write_text(mjcf_of(robot), encoding='utf-8')
 
 
-def mjcf_of(robot: Result | Model) -> str:
+def mjcf_of(robot: Result | Model | ClosedLoopDynamics) -> str:
     """Return the text that `write_mjcf` writes."""
     mujoco = package('mujoco')
-    check_type('robot', robot, (Result, Model), 'a Result of identify, or a Model')
+    check_type('robot', robot, (Result, Model, ClosedLoopDynamics),
+               'a Result of identify, a Model, or ClosedLoopDynamics')
     model = robot if isinstance(robot, Model) else robot.model
-    if isinstance(robot, Result) and robot.linear.loops is not None:
-        raise UnknownNameError('robot for MJCF', 'one with closed loops', ['a tree'])
+    loops = robot.linear.loops if isinstance(robot, Result) else robot
+    cuts = loops.cuts if isinstance(loops, ClosedLoopDynamics) else model.description.cuts
     text = perturbed_urdf(urdf_of(model), None)
     try:
         spec = mujoco.MjSpec.from_string(text)
@@ -64,6 +67,8 @@ def mjcf_of(robot: Result | Model) -> str:
         armature = dict(zip(model.body_joints, model.armature, strict=True))
         for joint in spec.joints:
             joint.armature = float(armature.get(joint.name, 0.0))
+            if joint.actfrcrange[1] >= NO_LIMIT:
+                joint.actfrcrange, joint.actfrclimited = [0.0, 0.0], False
         if model.floating and not any(joint.type == mujoco.mjtJoint.mjJNT_FREE
                                       for joint in spec.joints):
             spec.body(model.description.root).add_freejoint()
@@ -74,6 +79,7 @@ def mjcf_of(robot: Result | Model) -> str:
                 body.explicitinertial = True
         add_skeleton(spec)
         add_mimics(spec, model)
+        add_connects(spec, cuts)
         for name, limit in zip(model.joint_names, model.effort_limit, strict=True):
             motor = spec.add_actuator(name=name, target=name,
                                       trntype=mujoco.mjtTrn.mjTRN_JOINT)
@@ -84,7 +90,7 @@ def mjcf_of(robot: Result | Model) -> str:
         written = str(spec.to_xml())
     except (ValueError, mujoco.FatalError) as error:
         raise IdentificationError(f'MuJoCo cannot read this robot: {error}') from None
-    if isinstance(robot, Model):
+    if not isinstance(robot, Result):
         return written
     head = '\n'.join(f'  {line}' for paragraph in null_space(robot)
                      for line in textwrap.wrap(paragraph.replace('--', '- -'), 100))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from robodyn_ros.description.robot import Cut
 from robodyn_ros.dynamics import ClosedLoopDynamics
 from robodyn_ros.model import Model
 from robodyn_ros.simulation.world import SimulationError
@@ -100,6 +101,21 @@ def _close(spec: Any, loops: ClosedLoopDynamics, timestep: float) -> list[Array]
             equality.solimp = [0.9999, 0.9999, 0.001, 0.5, 2.0]
             anchors.append(second)
     return anchors
+
+
+def add_connects(spec: Any, cuts: Sequence[Cut]) -> None:
+    """Add a ``connect`` between two sites for each pair of points of the cuts."""
+    import mujoco
+
+    for number, cut in enumerate(cuts, 1):
+        for pair, points in enumerate(cut.points, 1):
+            equality = spec.add_equality()
+            equality.name = f'cut_{number}_{pair}'
+            equality.type, equality.objtype = mujoco.mjtEq.mjEQ_CONNECT, mujoco.mjtObj.mjOBJ_SITE
+            names = [f'{equality.name}_{side}' for side in ('a', 'b')]
+            equality.name1, equality.name2 = names
+            for name, link, point in zip(names, cut.links, points, strict=True):
+                (spec.body(link) or spec.worldbody).add_site(name=name, pos=point)
 
 
 def _add_motor(spec: Any, joint: Any, stiffness: float, damping: float) -> None:

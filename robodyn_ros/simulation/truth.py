@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 from lxml import etree
 
-from robodyn_ros.description.repair import inertial_element
 from robodyn_ros.description.section import Section
 from robodyn_ros.description.urdf import parse_urdf
+from robodyn_ros.description.urdf_writer import inertial_element
 from robodyn_ros.description.xml import parse_xml
 from robodyn_ros.errors import UnknownNameError, ValueRangeError
 from robodyn_ros.model import build_model
@@ -57,7 +57,7 @@ def perturbed_urdf(text: str | bytes, truth: Mapping[str, Any] | str | Path | No
         is physically impossible.
     """
     description = parse_urdf(text, motors=motors)
-    root = parse_xml(text)
+    root = parse_xml(description.urdf)
     unused = {'collision', 'safety_controller', 'calibration'} | (set() if shapes else {'visual'})
     for element in list(root):
         if element.tag not in ('link', 'joint'):
