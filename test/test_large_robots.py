@@ -1,14 +1,22 @@
 """Robots with many joints: their terms come from smaller kernels."""
 
+import re
+from dataclasses import replace
+
 import numpy as np
 import pinocchio as pin
 import pytest
 from robots import joint, link, random_robot, robot
 
 import robodyn_ros as rd
+from robodyn_ros.dynamics.articulated_body import is_articulated, solve_articulated
 from robodyn_ros.dynamics.catalogue import Catalogue
 from robodyn_ros.dynamics.compiled_model import CompiledModel
+from robodyn_ros.dynamics.joint_terms import armature_matrix
+from robodyn_ros.dynamics.large_regressor import LargeRegressor
 from robodyn_ros.dynamics.large_robots import LARGE, LargeRobot
+from robodyn_ros.dynamics.mass_solver import uses_articulated
+from robodyn_ros.dynamics.tree import joint_transforms
 
 ROTORS = {'joints': {'j1': {'gear_ratio': 80, 'rotor_inertia': 2e-4, 'spin_axis': [0, 0.6, 0.8]}}}
 
@@ -34,7 +42,8 @@ def test_products_of_factors_are_the_mass_matrix(seed, base, rng):
     """Branches, mimic joints, rotors: as from the kernels of small robots."""
     model = rd.load_model(random_robot(seed, 6), base=base, motors=ROTORS)
     large, dynamics = LargeRobot(CompiledModel(model)), rd.Dynamics(model)
-    for name in LargeRobot.names:
+    assert not uses_articulated(model, dynamics.catalogue.light)  # it has rotors
+    for name in large.names:
         spec = dynamics.kernel(name).spec
         arguments = [np.abs(values) if argument in ('damping', 'step') else values
                      for argument, size in zip(spec.arguments, spec.sizes, strict=True)
@@ -65,6 +74,37 @@ def test_a_long_chain(rng):
         assert per_joint[1] < 1.1 * per_joint[0]
 
 
+@pytest.mark.parametrize(('seed', 'base'), [(1, 'fixed'), (4, 'floating')])
+def test_products_of_factors_are_the_regressor(seed, base, rng):
+    """Any columns in any order, branches, mimic joints, rotors, friction; the base may move."""
+    model = rd.load_model(random_robot(seed, 6), base=base, motors=ROTORS)
+    dynamics, count = rd.Dynamics(model), len(model.parameter_names)
+    columns = [int(c) for c in rng.permutation(count)[:count * 2 // 3]]
+    for moving in (False, True)[:1 if model.floating else 2]:
+        large = LargeRegressor(dynamics, columns, moving)
+        code = dynamics.regressor_code(columns, moving)
+        arguments = [rng.normal(size=(3, size)) for size in code.spec.sizes]
+        expected = code.general(*arguments)
+        close(large.general(*arguments, out=np.full_like(expected, 7.0)), expected)
+        close(large.single(*(array[0] for array in arguments)), expected[0])
+        assert (large.nonzero | ~code.nonzero).all() and not large.nonzero.all()
+
+
+def test_a_long_chains_regressor_compiles_in_proportion_to_its_joints(rng):
+    model = rd.load_model(chain(75))
+    dynamics = rd.Dynamics(model)
+    q, qd, qdd = rng.normal(size=(3, 2, model.n))
+    tau, chi = dynamics.inverse_dynamics(q, qd, qdd), model.standard_parameters
+    regressor = dynamics.regressor(q, qd, qdd)
+    assert regressor.shape == (2, model.n, len(chi))
+    close(regressor @ chi, tau)
+    equations = dynamics.normal_equations(q, qd, qdd, tau)
+    close(equations.matrix @ chi, equations.vector)
+    half = rd.Dynamics(rd.load_model(chain(65)))
+    per_joint = [one.kernel('regressor_factors').operations() / one.n for one in (half, dynamics)]
+    assert per_joint[1] < 1.1 * per_joint[0]
+
+
 def test_two_hundred_joints_agree_with_pinocchio(rng):
     text = chain(200)
     model = rd.load_model(text)
@@ -84,3 +124,50 @@ def test_a_massless_joint_of_a_large_robot_is_named():
     still = np.zeros(dynamics.n)
     with pytest.raises(rd.RobodynError, match='loose.*moves no inertia'):
         dynamics.forward_dynamics(still, still, still)
+
+
+@pytest.mark.parametrize('base', ['fixed', 'floating'])
+@pytest.mark.parametrize('seed', range(4))
+def test_the_articulated_body_algorithm_solves_the_equations_of_motion(seed, base, rng):
+    """Branches, prismatic joints, axes in any direction, with armature and a diagonal."""
+    model = rd.load_model(re.sub('<mimic.*?/>', '', random_robot(seed, 7)), base=base)
+    model = replace(model, armature=rng.uniform(0, 0.1, len(model.armature)))
+    catalogue, armature = Catalogue(model), armature_matrix(model)
+    assert is_articulated(catalogue.tree, armature)
+    q, force = rng.normal(size=model.nq), rng.normal(size=model.n)
+    matrix = catalogue.mass_matrix(q)
+    for added in (0.0, rng.uniform(0, 1, model.n)):
+        diagonal = np.diagonal(armature) + added
+        for tree in (catalogue.tree, catalogue.light):
+            x = solve_articulated(tree, joint_transforms(tree, q), diagonal, force)
+            close((matrix + np.diag(np.zeros(model.n) + added)) @ x.astype(float), force)
+
+
+def test_accelerations_are_exact_in_nearly_singular_poses():
+    """The first and third axis of each ball joint are nearly parallel: M is nearly singular."""
+    text, wide = ball_joints(4), np.longdouble
+    model = rd.load_model(text)
+    dynamics = rd.Dynamics(model)
+    q, qd, tau = np.random.default_rng(3).normal(size=(3, model.n))
+    q[1::3] = np.pi / 2 + 1e-4
+    mass = dynamics.mass_matrix(q)
+    assert np.linalg.cond(mass) > 1e8
+    exact = dynamics.catalogue.forward_dynamics(*(x.astype(wide) for x in (q, qd, tau)))
+    close(dynamics.forward_dynamics(q, qd, tau), exact.astype(float), 1e-10)
+    bias = dynamics.inverse_dynamics(q, qd, 0 * qd)
+    solved = np.linalg.solve(mass, tau - bias)
+    assert np.abs(solved - exact).max() > 1e-9 * np.abs(exact).max()  # those from M are not
+
+
+def ball_joints(count):
+    """A chain of links whose joints have three axes each, without mass between them."""
+    parts, parent = [link('l0')], 'l0'
+    for i in range(count):
+        for k, axis in enumerate(((1, 0, 0), (0, 1, 0), (0, 0, 1))):
+            child = f'l{i + 1}' if k == 2 else f'b{i}{k}'
+            body = (1.0, (0.05, 0.01, -0.3), (0.03, 1e-3, 2e-3, 0.02, 1e-3, 0.015))
+            parts += [link(child, *(body if k == 2 else ())),
+                      joint(f'j{i}{k}', 'revolute', parent, child,
+                            (0, 0, -0.4 * (i > 0 and k == 0)), axis=axis)]
+            parent = child
+    return robot(*parts)

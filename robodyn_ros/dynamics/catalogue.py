@@ -9,7 +9,6 @@ import numpy as np
 
 from robodyn_ros.dynamics.composite_rigid_body import composite_mass_matrix, mass_factors
 from robodyn_ros.dynamics.fingerprint import fingerprint
-from robodyn_ros.dynamics.forward_dynamics import SingularMassMatrixError, solve_symmetric
 from robodyn_ros.dynamics.joint_terms import armature_matrix, armature_torque, friction_torque
 from robodyn_ros.dynamics.kinematics import (
     center_of_mass,
@@ -19,6 +18,7 @@ from robodyn_ros.dynamics.kinematics import (
     link_pose,
     potential_energy,
 )
+from robodyn_ros.dynamics.mass_solver import mass_solver
 from robodyn_ros.dynamics.newton_euler import (
     Motion,
     backward_pass,
@@ -27,7 +27,7 @@ from robodyn_ros.dynamics.newton_euler import (
     given_motion,
     newton_euler,
 )
-from robodyn_ros.dynamics.regressor import standard_regressor
+from robodyn_ros.dynamics.regressor import regressor_factors, standard_regressor
 from robodyn_ros.dynamics.tree import (
     Tree,
     body_poses,
@@ -117,6 +117,10 @@ class Catalogue:
         """Twists and wrenches of the joints in the root frame, see `LargeRobot`."""
         return mass_factors(self.light, q)
 
+    def regressor_factors(self, q: Any, qd: Any, qdd: Any, base: Any = None) -> Any:
+        """Twists of the joints and wrenches of unit parameters, see `LargeRegressor`."""
+        return regressor_factors(self.tree, q, qd, qdd, self._root(base))
+
     def friction(self, qd: Any, q: Any = None) -> Any:
         """Link- and motor-side friction; a pose adds the load of gravity and Coriolis torques."""
         if q is None or not self.model.friction_follows_load:
@@ -136,16 +140,18 @@ class Catalogue:
     def forward_dynamics(self, q: Any, qd: Any, tau: Any, base: Any = None) -> Any:
         """The solution qdd of ``M qdd = tau - c - g - friction``; base as above."""
         still = np.zeros(self.model.n)
-        bias = self.inverse_dynamics(q, qd, still, base)
-        mass = self.mass_matrix(q)
-        qdd = self._solve(mass, tau - bias)
+        solve = mass_solver(self.model, self.tree, self.light, q)
+        qdd = solve(tau - self.inverse_dynamics(q, qd, still, base))
         if self.model.friction_follows_load:  # which depends on the acceleration
-            links = composite_mass_matrix(self.light, q)
-            rigid = newton_euler(self.light, q, qd, qd, still, self.tree.gravity,
-                                 self._root(base))
+            root = self._root(base)
+
+            def loads(rates: Any) -> Any:
+                return newton_euler(self.light, q, qd, qd, rates, self.tree.gravity, root)
+
+            rigid = loads(still)
             for _ in range(LOAD_SWEEPS):
-                friction = friction_torque(self.model, qd, self.width, rigid + links @ qdd)
-                qdd = self._solve(mass, tau - rigid - friction)
+                friction = friction_torque(self.model, qd, self.width, loads(qdd))
+                qdd = solve(tau - rigid - friction)
         return qdd
 
     def velocity_change(self, q: Any, qd: Any, tau: Any, damping: Any, step: Any) -> Any:
@@ -158,19 +164,8 @@ class Catalogue:
         slope = (terms[0] - terms[1]) / (2 * SLOPE)
         positive = np.array([(x + x * sign(x)) * 0.5 for x in slope])
         force = tau - self.coriolis(q, qd) - self.gravity(q) - self.friction(qd, q)
-        return self._solve(self.mass_matrix(q) + np.diag((positive + damping) * step[0]),
-                           force * step[0])
-
-    def _solve(self, matrix: Any, right: Any) -> Any:
-        """Solve a system with the sparsity of the mass matrix."""
-        last = [max(np.flatnonzero(self.tree.row[:self.tree.bodies, k]).tolist(), default=-1)
-                for k in range(self.model.n)]  # -1: a floating base, which is eliminated last
-        order = [int(k) for k in np.argsort(last)[::-1]]
-        try:
-            return solve_symmetric(matrix, right, order)
-        except SingularMassMatrixError as error:
-            joint = self.model.velocity_names[error.coordinate]
-            raise SingularMassMatrixError(error.coordinate, joint) from None
+        solve = mass_solver(self.model, self.tree, self.light, q, (positive + damping) * step[0])
+        return solve(force * step[0])
 
     def momentum(self, q: Any, qd: Any) -> Any:
         """M qd = NE(q, 0, qd) without gravity."""
@@ -237,7 +232,7 @@ class Catalogue:
     def _shapes(self) -> dict[str, tuple[tuple[str, ...], tuple[int, ...]]]:
         """Names of the terms, their arguments and the shape of their result."""
         n, motion = self.model.n, ('q', 'qd', 'qdd')
-        wrenches = self.tree.bodies + 1, 6
+        wrenches, factors = (self.tree.bodies + 1, 6), (6, 11 * self.tree.bodies + 10)
         return {
             'inverse_dynamics': (motion, (n,)),
             'moving_inverse_dynamics': ((*motion, 'base'), (n,)),
@@ -247,6 +242,8 @@ class Catalogue:
             'friction': (('q', 'qd') if self.model.friction_follows_load else ('qd',), (n,)),
             'mass_matrix': (('q',), (n, n)),
             'mass_factors': (('q',), (2, 6, len(self.tree.parent) + self.model.first_joint)),
+            'regressor_factors': (motion, factors),
+            'moving_regressor_factors': ((*motion, 'base'), factors),
             'velocity_terms': (('q', 'u', 'v'), (n,)),
             'terms': (('q', 'qd'), (3 * n + n * n,)),
             'forward_dynamics': (('q', 'qd', 'tau'), (n,)),

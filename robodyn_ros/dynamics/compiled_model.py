@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from robodyn_ros.dynamics.catalogue import Catalogue
+from robodyn_ros.dynamics.large_regressor import LargeRegressor
 from robodyn_ros.dynamics.large_robots import LARGE, LargeRobot
 from robodyn_ros.dynamics.parametric import ParametricCatalogue
 from robodyn_ros.errors import ValueRangeError, check_type
@@ -46,6 +47,7 @@ class CompiledModel:
         kind = ParametricCatalogue if self.shared_code else Catalogue
         self.catalogue = kind(model, friction_width)
         self._kernels: dict[Any, Kernel] = {}
+        self._large_regressors: dict[Any, LargeRegressor] = {}
 
     def __repr__(self) -> str:
         """Name and joints."""
@@ -59,6 +61,12 @@ class CompiledModel:
     def kernel(self, name: str) -> Kernel:
         """Return the kernel of a term, for callers that need its address or operation count."""
         return self._kernel_of(name, lambda: self.catalogue.spec(name))
+
+    def regressor_code(self, columns: Sequence[int], moving: bool = False) -> Kernel:
+        """Return the kernel of columns of the regressor, straight-line code."""
+        chosen = tuple(columns)
+        return self._kernel_of(('regressor', chosen, moving),
+                               lambda: self.catalogue.regressor_spec(chosen, moving))
 
     def warm_up(self, *names: str) -> None:
         """Compile the single-state kernels of these methods now instead of at their first call.

@@ -12,7 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from robodyn_ros.dynamics.tree import Placement, Tree, body_poses, cross, joint_transforms
+from robodyn_ros.dynamics.tree import (
+    Placement,
+    Tree,
+    cross,
+    joint_transforms,
+    joint_twists,
+    root_link_poses,
+)
 from robodyn_ros.spatial import inertia_tensor, skew
 
 
@@ -78,30 +85,26 @@ def composite_mass_matrix(tree: Tree, q: Any) -> Any:
 def mass_factors(tree: Tree, q: Any) -> Any:
     """Return twists and wrenches whose products are the entries of M, shape (2, 6, b).
 
-    They are given in the root frame, about its origin. Column i of the twists is that of body i
-    for a unit velocity of its joint. Column i of the wrenches is the wrench by which a unit
-    acceleration of this joint moves all bodies that it carries. For a floating base, its six unit
-    twists and their wrenches come first.
+    They are given in the frame of the root link. Column i of the twists is that of body i for a
+    unit velocity of its joint. Column i of the wrenches is the wrench by which a unit acceleration
+    of this joint moves all bodies that it carries. For a floating base, its six unit twists and
+    their wrenches come first.
     """
-    *poses, base = body_poses(tree, q)
+    poses = root_link_poses(tree, q)
     inertial = [to_parent(parameters, Placement(rotation, origin, np.eye(3), rotation))
                 for parameters, (rotation, origin) in zip(
-                    [*tree.inertial_parameters, tree.base_inertial_parameters], [*poses, base],
-                    strict=True)]
+                    tree.inertial_parameters, poses, strict=True)]
+    inertial.append(tree.base_inertial_parameters)
     for i in reversed(range(len(poses))):
         inertial[tree.parent[i]] = inertial[tree.parent[i]] + inertial[i]
-    zero = np.zeros(3)
-    joints = [(rotation @ axis, None if prismatic else origin, body) for axis, prismatic,
-              (rotation, origin), body in zip(tree.axis, tree.prismatic, poses, inertial[:-1],
-                                              strict=True)]
+    twists = joint_twists(tree, poses)
+    bodies = inertial[:-1]
     if tree.floating:
-        free = [(axis, place, inertial[-1]) for place in (None, base[1]) for axis in base[0].T]
-        joints = [*free, *joints]
-    twists, wrenches = [], []
-    for axis, origin, body in joints:
-        linear, turn = (axis, zero) if origin is None else (cross(origin, axis), axis)
-        moment = np.asarray(body[7:10])
-        twists.append([*linear, *turn])
+        twists = [*np.eye(6), *twists]
+        bodies = [inertial[-1]] * 6 + bodies
+    wrenches = []
+    for twist, body in zip(twists, bodies, strict=True):
+        linear, turn, moment = twist[:3], twist[3:], np.asarray(body[7:10])
         wrenches.append([*(body[6] * linear + cross(turn, moment)),
                          *(inertia_tensor(body) @ turn + cross(moment, linear))])
     return np.array([np.array(twists, dtype=object).T, np.array(wrenches, dtype=object).T])

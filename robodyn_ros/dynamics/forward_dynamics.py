@@ -43,10 +43,10 @@ def solve_with_pivots(matrix: Any, right: Any, order: Sequence[int]) -> tuple[An
     x = {i: right[i] for i in order}
     inverse: dict[int, Any] = {}
     for position, k in enumerate(order):
-        if _is_zero(a[k, k]):
+        if is_zero(a[k, k]):
             raise SingularMassMatrixError(k)
         inverse[k] = 1.0 / a[k, k]
-        linked = [i for i in order[position + 1:] if not _is_zero(a[i, k])]
+        linked = [i for i in order[position + 1:] if not is_zero(a[i, k])]
         for count, i in enumerate(linked, 1):
             factor = a[i, k] * inverse[k]
             x[i] = x[i] - factor * x[k]
@@ -62,5 +62,6 @@ def solve_with_pivots(matrix: Any, right: Any, order: Sequence[int]) -> tuple[An
     return np.array([x[i] for i in places]), np.array([a[i, i] for i in places])
 
 
-def _is_zero(value: Any) -> bool:
+def is_zero(value: Any) -> bool:
+    """Whether a float, or the constant of a symbol, is zero."""
     return (value.value if isinstance(value, Scalar) else value) == 0.0

@@ -4,7 +4,8 @@ The compiled kernels are straight-line code. That of the mass matrix grows with 
 number of joints, and that of its elimination with the cube, so beyond `LARGE` joints they would
 take minutes to compile. There, a kernel computes the twist of each body for a unit velocity of its
 joint, and the wrench that gives what the body carries a unit acceleration; products of matrices in
-NumPy make the mass matrix of them, and LAPACK solves for the accelerations.
+NumPy make the mass matrix of them. Where the articulated-body algorithm is impossible (mimic
+joints, rotors that spin as bodies of their own), LAPACK solves for the accelerations.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from numpy.typing import ArrayLike
 from robodyn_ros.dynamics.catalogue import SLOPE
 from robodyn_ros.dynamics.forward_dynamics import SingularMassMatrixError
 from robodyn_ros.dynamics.joint_terms import armature_matrix
+from robodyn_ros.dynamics.mass_solver import uses_articulated
 from robodyn_ros.kernels.kernel import check_array
 from robodyn_ros.spatial import Array
 
@@ -34,14 +36,21 @@ class LargeRobot:
     ----------
     compiled : CompiledModel
         The robot.
+
+    Attributes
+    ----------
+    names : tuple of str
+        The functions that it replaces.
     """
 
-    names = ('mass_matrix', 'terms', 'forward_dynamics', 'moving_forward_dynamics',
-             'velocity_change', 'coriolis_matrix')
+    names: tuple[str, ...] = ('mass_matrix', 'terms', 'coriolis_matrix')
+    solved = ('forward_dynamics', 'moving_forward_dynamics', 'velocity_change')
 
     def __init__(self, compiled: CompiledModel):
         self._compiled, self._model = compiled, compiled.model
         tree = compiled.catalogue.light
+        if not uses_articulated(self._model, tree):  # whose kernels grow only linearly
+            self.names += self.solved
         base = np.eye(6, tree.n) if tree.floating else np.zeros((0, tree.n))
         first = len(base)
         self._rows = np.concatenate([base, tree.row])
@@ -51,6 +60,7 @@ class LargeRobot:
         for body in range(len(tree.row)):
             self._carried_by[first + body, [first + i for i in tree.ancestors(body)]] = 1.0
         self._carried_by = np.tril(self._carried_by)
+        self._plain = np.array_equal(self._rows, np.eye(tree.n))
         self._armature = np.asarray(armature_matrix(self._model), np.float64)
 
     def function(self, name: str) -> Callable[..., Array]:
@@ -72,7 +82,9 @@ class LargeRobot:
         lower = np.swapaxes(factors[..., 1, :, :], -1, -2) @ factors[..., 0, :, :]
         lower = lower * self._carried_by
         whole = lower + np.swapaxes(np.tril(lower, -1), -1, -2)
-        return np.asarray(self._rows.T @ whole @ self._rows + self._armature)
+        if not self._plain:
+            whole = self._rows.T @ whole @ self._rows
+        return np.asarray(whole + self._armature)
 
     def terms(self, q: ArrayLike, qd: ArrayLike) -> Array:
         """g, c, friction and M, one after the other; shape (3 n + n^2,) or (N, 3 n + n^2)."""

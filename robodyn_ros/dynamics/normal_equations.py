@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from robodyn_ros.dynamics.large_regressor import LargeRegressor
 from robodyn_ros.errors import ShapeError
 from robodyn_ros.kernels import Kernel
 from robodyn_ros.spatial import Array
@@ -21,20 +22,20 @@ class NormalEquations(NamedTuple):
     square: float
 
 
-def accumulate(kernel: Kernel, q: Array, qd: Array, qdd: Array, tau: Array,
+def accumulate(kernel: Kernel | LargeRegressor, q: Array, qd: Array, qdd: Array, tau: Array,
                weights: Array) -> NormalEquations:
     """Return W'W, shape (p, p), and W'tau, shape (p,), of a batch.
 
     Parameters
     ----------
-    kernel : Kernel
-        Kernel of the regressor, with a result of shape (n, p).
+    kernel : Kernel or LargeRegressor
+        Computes the regressor, with a result of shape (n, p).
     q, qd, qdd, tau : ndarray, shape (N, n)
         Motion and torque.
     weights : ndarray, shape (n,)
         Factor of each joint's rows, 1 / standard deviation of its noise.
     """
-    n, p = kernel.spec.shape
+    n, p = kernel.nonzero.shape
     for name, values in (('q', q), ('qd', qd), ('qdd', qdd), ('tau', tau)):
         if values.ndim != 2 or values.shape != (len(q), n):
             raise ShapeError(name, f'shape {values.shape}', f'(N, {n}), the same N for all')

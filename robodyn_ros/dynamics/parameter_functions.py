@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from robodyn_ros.dynamics.base_motion import BaseMotion
 from robodyn_ros.dynamics.compiled_model import CompiledModel
+from robodyn_ros.dynamics.large_regressor import LargeRegressor, is_large
 from robodyn_ros.dynamics.normal_equations import NormalEquations, accumulate
 from robodyn_ros.errors import ShapeError
 from robodyn_ros.kernels import Kernel
@@ -39,19 +40,23 @@ class ParameterFunctions(CompiledModel):
         ndarray, shape (n, p) or (N, n, p)
         """
         if base_motion is not None:
-            chosen = self._chosen(columns)
-            kernel = self._kernel_of(('moving regressor', chosen),
-                                     lambda: self.catalogue.regressor_spec(chosen, moving=True))
-            return kernel.single(  # type: ignore[no-any-return]
+            return self._regressor(columns, moving=True).single(  # type: ignore[no-any-return]
                 q, qd, qdd, base_motion.values(self.model))
         return self.regressor_kernel(columns).single(  # type: ignore[no-any-return]
             q, qd, qdd)
 
-    def regressor_kernel(self, columns: Sequence[int] | None = None) -> Kernel:
-        """Return the kernel of `regressor`."""
+    def regressor_kernel(self, columns: Sequence[int] | None = None) -> Kernel | LargeRegressor:
+        """Return the kernel of `regressor`, or what replaces it for a robot with many joints."""
+        return self._regressor(columns, moving=False)
+
+    def _regressor(self, columns: Sequence[int] | None, moving: bool) -> Kernel | LargeRegressor:
         chosen = self._chosen(columns)
-        return self._kernel_of(('regressor', chosen),
-                               lambda: self.catalogue.regressor_spec(chosen))
+        if not is_large(self.catalogue.tree):
+            return self.regressor_code(chosen, moving)
+        key = ('large regressor', chosen, moving)
+        if key not in self._large_regressors:
+            self._large_regressors[key] = LargeRegressor(self, chosen, moving)
+        return self._large_regressors[key]
 
     def regressor_pullback(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike,
                            cotangent: ArrayLike, columns: Sequence[int]) -> Array:

@@ -6,13 +6,22 @@ for a unit velocity of joint a, times the wrench of body i for a unit value of t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
 
 from robodyn_ros.dynamics.newton_euler import Motion, base_motion, body_wrench, forward_pass
-from robodyn_ros.dynamics.tree import Placement, Tree, cross, joint_transforms, sparse_dot
+from robodyn_ros.dynamics.tree import (
+    Placement,
+    Tree,
+    cross,
+    joint_transforms,
+    joint_twists,
+    root_link_poses,
+    sparse_dot,
+)
 from robodyn_ros.kernels import smooth_sign
 from robodyn_ros.model import LINK_FRICTION, MOTOR_FRICTION, PARAMETER_NAMES, RIGID, ROTOR, Model
 from robodyn_ros.spatial import inertia_components
@@ -30,14 +39,18 @@ def standard_regressor(model: Model, tree: Tree, q: Any, qd: Any, qdd: Any, widt
     if base is None:
         base = base_motion(tree, q, qd, qd, qdd, tree.gravity)
     motions = [*forward_pass(tree, placements, qd, qd, qdd, base), base]
-    axes = [_carried_axes(tree, placements, body) for body in (*range(len(motions) - 1), -1)]
+
+    @cache
+    def axes(body: int) -> list[tuple[Any, Any, Any]]:
+        return _carried_axes(tree, placements, body)
+
     result = np.zeros((model.n, len(columns)), dtype=object)
     for position, column in enumerate(columns):
         body, parameter = divmod(column, STANDARD)
         body = -1 if body == tree.bodies else body  # the base's parameters come last
         if parameter in RIGID:
             unit = np.eye(10)[parameter]
-            result[:, position] = _project(tree, axes[body], body_wrench(unit, motions[body]))
+            result[:, position] = _project(tree, axes(body), body_wrench(unit, motions[body]))
         elif parameter == ROTOR:
             result[:, position] = _rotor_column(model, tree, placements, motions, axes, body, qdd)
         else:
@@ -49,6 +62,30 @@ def standard_regressor(model: Model, tree: Tree, q: Any, qd: Any, qdd: Any, widt
             for k in np.flatnonzero(row):
                 result[k, position] = row[k] * value
     return result
+
+
+def regressor_factors(tree: Tree, q: Any, qd: Any, qdd: Any, base: Motion | None = None) -> Any:
+    """Return twists and wrenches whose products are the inertial columns of the regressor.
+
+    They are given in the frame of the root link. The first b columns are the twists of the bodies
+    for unit velocities of their joints. Then come ten columns for each of the b bodies and for
+    the root link: the wrenches for unit values of their inertial parameters.
+
+    Returns
+    -------
+    ndarray, shape (6, 11 b + 10)
+    """
+    placements, poses = joint_transforms(tree, q), root_link_poses(tree, q)
+    if base is None:
+        base = base_motion(tree, q, qd, qd, qdd, tree.gravity)
+    motions = [*forward_pass(tree, placements, qd, qd, qdd, base)][:tree.bodies]
+    columns = joint_twists(tree, poses)[:tree.bodies]
+    for motion, (rotation, origin) in zip([*motions, base], [
+            *poses[:tree.bodies], (np.eye(3), np.zeros(3))], strict=True):
+        for unit in np.eye(10):
+            force, torque = (rotation @ part for part in body_wrench(unit, motion))
+            columns.append(np.concatenate([force, torque + cross(origin, force)]))
+    return np.array(columns, dtype=object).T
 
 
 def _carried_axes(tree: Tree, placements: Sequence[Placement], body: int,
@@ -84,7 +121,7 @@ def _project(tree: Tree, axes: list[tuple[Any, Any, Any]], wrench: tuple[Any, An
 
 
 def _rotor_column(model: Model, tree: Tree, placements: Sequence[Placement],
-                  motions: Sequence[Motion], axes: list[list[tuple[Any, Any, Any]]], body: int,
+                  motions: Sequence[Motion], axes: Callable[[int], Any], body: int,
                   qdd: Any) -> Any:
     """Return the column of Ia: reflected inertia, or a spinning rotor minus that rotor at rest."""
     spinning = [i for i in range(len(model.parent)) if not np.isnan(model.spin_axis[i, 0])]
@@ -95,7 +132,7 @@ def _rotor_column(model: Model, tree: Tree, placements: Sequence[Placement],
     carrier = model.carrier[body]
     spread = np.outer(tree.axis[rotor], tree.axis[rotor]) / model.gear_ratio[body] ** 2
     unit = np.array([*inertia_components(spread), 0.0, 0.0, 0.0, 0.0])
-    column = _project(tree, axes[rotor], body_wrench(unit, motions[rotor]))
+    column = _project(tree, axes(rotor), body_wrench(unit, motions[rotor]))
     if carrier >= 0 or tree.floating:
-        column = column - _project(tree, axes[carrier], body_wrench(unit, motions[carrier]))
+        column = column - _project(tree, axes(carrier), body_wrench(unit, motions[carrier]))
     return column

@@ -6,6 +6,7 @@ symbols, so that the code that is compiled is also the code that is tested.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -168,12 +169,35 @@ def joint_transforms(tree: Tree, q: Any) -> list[Placement]:
 def body_poses(tree: Tree, q: Any) -> list[tuple[Any, Any]]:
     """Rotation (3, 3) and origin (3,) of every body in the root frame; the root link is last."""
     base = base_pose(tree, q)
+    return [*_chained(tree, q, base), base]
+
+
+def root_link_poses(tree: Tree, q: Any) -> list[tuple[Any, Any]]:
+    """Rotation (3, 3) and origin (3,) of every body in the frame of the root link."""
+    return _chained(tree, q, (np.eye(3), np.zeros(3)))
+
+
+def _chained(tree: Tree, q: Any, base: tuple[Any, Any]) -> list[tuple[Any, Any]]:
     poses: list[tuple[Any, Any]] = []
     for i, placement in enumerate(joint_transforms(tree, q)):
         rotation, origin = poses[tree.parent[i]] if tree.parent[i] >= 0 else base
         poses.append((rotation @ placement.rotation,
                       origin + rotation @ placement.translation))
-    return [*poses, base]
+    return poses
+
+
+def joint_twists(tree: Tree, poses: Sequence[tuple[Any, Any]]) -> list[Any]:
+    """Twists for unit velocities of the joints, about the origin of the frame of the poses.
+
+    A twist, shape (6,), is the velocity of a body's point in that origin, then the angular
+    velocity.
+    """
+    twists: list[Any] = []
+    for axis, prismatic, (rotation, origin) in zip(tree.axis, tree.prismatic, poses, strict=True):
+        along = rotation @ axis
+        twists.append(np.array([*along, 0.0, 0.0, 0.0] if prismatic
+                               else [*cross(origin, along), *along], dtype=object))
+    return twists
 
 
 def sparse_dot(row: Array, values: Any) -> Any:

@@ -1,0 +1,110 @@
+"""The regressor of robots with many joints, from a kernel that grows only linearly.
+
+The straight-line code of the regressor has a block of operations for each body and each joint that
+carries it. Beyond `MANY_PAIRS` of these, it would take long to compile. There, a kernel computes
+the twists of the joints and the wrenches of unit parameters, and NumPy multiplies them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from robodyn_ros.dynamics.regressor import STANDARD
+from robodyn_ros.dynamics.tree import Tree
+from robodyn_ros.model import RIGID
+from robodyn_ros.spatial import Array
+
+if TYPE_CHECKING:
+    from robodyn_ros.dynamics.compiled_model import CompiledModel
+
+MANY_PAIRS = 1000  # of a body and a joint that carries it; so many compile in about 3 s
+BLOCK_BYTES = 1 << 22  # size of the part of the result that is computed at a time
+
+
+def is_large(tree: Tree) -> bool:
+    """Whether the regressor of a robot is computed by `LargeRegressor`."""
+    own = 6 if tree.floating else 0
+    return sum(len(tree.ancestors(body)) + own for body in range(tree.bodies)) > MANY_PAIRS
+
+
+class LargeRegressor:
+    """Some columns of the regressor, with the methods of a `Kernel`.
+
+    Parameters
+    ----------
+    compiled : CompiledModel
+        The robot.
+    columns : sequence of int
+        Indices into ``model.parameter_names``.
+    moving : bool
+        Whether the motion of the base is the last argument.
+    """
+
+    def __init__(self, compiled: CompiledModel, columns: Sequence[int], moving: bool = False):
+        tree, model = compiled.catalogue.tree, compiled.model
+        self._factors = compiled.kernel(('moving_' if moving else '') + 'regressor_factors')
+        self._bodies, self._base, self.shape = tree.bodies, model.first_joint, (
+            model.n, len(columns))
+        pairs = [divmod(column, STANDARD) for column in columns]
+        inertial = [place for place, (_, parameter) in enumerate(pairs) if parameter in RIGID]
+        rest = [place for place in range(len(columns)) if place not in set(inertial)]
+        self._inertial, self._rest = np.array(inertial, int), np.array(rest, int)
+        # the root link, whose parameters follow those of the bodies, is carried by no joint
+        self._wrench = np.array([10 * pairs[place][0] + pairs[place][1] for place in inertial],
+                                int) + tree.bodies
+        carries = np.zeros((tree.bodies + 1, tree.bodies))
+        for body in range(tree.bodies):
+            carries[body, tree.ancestors(body)] = 1.0
+        self._carries = carries[[pairs[place][0] for place in inertial]].T
+        self._rows = tree.row[:tree.bodies]
+        self._plain = np.array_equal(self._rows[:, self._base:], np.eye(tree.bodies))
+        self._other = compiled.regressor_code(
+            [columns[place] for place in rest], moving) if rest else None
+
+    @property
+    def nonzero(self) -> NDArray[np.bool_]:
+        """Which elements of the result can be nonzero, shape (n, p)."""
+        found = np.zeros(self.shape, bool)
+        found[:, self._inertial] = (self._rows.T != 0).astype(float) @ self._carries > 0
+        found[:self._base, self._inertial] = True
+        if self._other is not None:
+            found[:, self._rest] = self._other.nonzero
+        return found
+
+    @property
+    def single(self) -> LargeRegressor:
+        """The function of one sample or of a batch: the object itself."""
+        return self
+
+    def __call__(self, *arguments: ArrayLike) -> Array:
+        """Compute the regressor of one sample or of a batch."""
+        return self.general(*arguments)
+
+    def general(self, *arguments: ArrayLike, out: Array | None = None) -> Array:
+        """Compute the regressor of one sample or of a batch, see `Kernel.general`."""
+        factors = self._factors.general(*arguments)
+        if out is None:
+            out = np.empty((*factors.shape[:-2], *self.shape))
+        if factors.ndim == 2:
+            self._multiply(factors, out)
+        else:
+            block = max(1, BLOCK_BYTES // (8 * self.shape[0] * self.shape[1]))
+            for start in range(0, len(factors), block):
+                self._multiply(factors[start:start + block], out[start:start + block])
+        if self._other is not None:
+            out[..., self._rest] = self._other.general(*arguments)
+        return out
+
+    def _multiply(self, factors: Array, out: Array) -> None:
+        """Write the inertial columns, products of twists and wrenches."""
+        wrenches = factors[..., self._wrench]
+        forces = np.swapaxes(factors[..., :self._bodies], -1, -2) @ wrenches
+        forces *= self._carries
+        if not self._plain:
+            forces = self._rows[:, self._base:].T @ forces
+        out[..., self._base:, self._inertial] = forces
+        out[..., :self._base, self._inertial] = wrenches[..., :self._base, :]
