@@ -3,7 +3,7 @@
 The true robots differ from their descriptions in masses, rotors and friction, and their sensors
 are noisy, see `contacts.Plant`. The robots are identified from one simulated log. Then 20 bodies
 of 1 to 5 kg are estimated from 20 poses, by the small motion of the action `identify_payload`:
-beside the identified model alone, with a log of the same motion without the body, and from a few
+with the identified model alone, with a log of the same motion without the body, and from a few
 still poses.
 
     python benchmarks/payload.py [RUNS] [JOINTS that move] [SECONDS] [AMPLITUDE in rad]
@@ -28,7 +28,7 @@ class Arm(Plant):
     """A plant that plays small motions."""
 
     def play(self, motion):
-        """Return the log of a small motion."""
+        """Return the log of a small motion, of which `record` needs q, qd and qdd alone."""
         played = type('Played', (), {'at': lambda self, t: motion.at(t)[:3]})()
         return self.record(played, motion.duration)
 

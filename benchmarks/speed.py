@@ -22,6 +22,7 @@ import pinocchio as pin
 import robodyn_ros as rd
 from robodyn_ros.description.examples import PANDA, example_robots
 
+# file, and joints that are locked; in ours, finger 2 follows finger 1 and is not locked itself
 ROBOTS = {
     'Panda': (PANDA, ('panda_finger_joint1', 'panda_finger_joint2')),
     'UR10': ('ur_description/urdf/ur10_robot.urdf', ()),
@@ -169,7 +170,7 @@ def speed(name: str) -> list[str]:
     two = rd.Dynamics(peers.model, threads=2)
     rows = [f'{name}: {peers.model.n} joints, {d.kernel("inverse_dynamics").operations()} '
             'operations of inverse dynamics',
-            f'{"":34} {"this":>12} {"Pinocchio":>12} {"ratio":>7} {"MuJoCo":>12}']
+            f'{"":34} {"here":>12} {"Pinocchio":>12} {"ratio":>7} {"MuJoCo":>12}']
 
     def row(label: str, per: int, ours: Callable[[], Any], theirs: Callable[[], Any],
             mj: Callable[[], Any] | None = None) -> None:

@@ -26,7 +26,7 @@ def arm():
 
 
 def by_hand(curve, speed, load):
-    """Friction of one joint, with the exponential itself."""
+    """Friction of one joint, with the exponential that the kernels approximate."""
     size = abs(speed)
     dry = curve.get('coulomb', 0.0) + curve.get('load', 0.0) * abs(load)
     dry += curve.get('stribeck', 0.0) * np.exp(-size / curve.get('stribeck_velocity', 1.0))

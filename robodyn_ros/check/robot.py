@@ -20,7 +20,7 @@ from robodyn_ros.spatial import Array
 # within 11 % for each of the 48 joints of a TIAGo.
 POSES = 2000
 EIGENVALUE_POSES = 200  # poses for the median condition, and for the eigenvalues of a quick check
-REACH_POSES = 200
+REACH_POSES = 200  # poses for the reach
 TIPS = 12  # maximum number of tips for the reach; the fingers of a hand differ by centimetres
 ROUND_OFF = 1e-12  # gravity torques below this fraction of the largest are rounding errors
 ROTOR_DOMINATES = 0.5  # fraction of the inertia about a joint above which its rotor dominates

@@ -65,7 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help='send the model to the running nodes regardless of the validation')
     parser.add_argument('--view', action='store_true',
                         help='show the running experiment in the browser until Ctrl-C: the robot, '
-                        'the phase, tracking errors, condition and unexplained torque')
+                        'the phase, tracking errors, condition number and unexplained torque')
     parser.add_argument('--port', type=int, default=8080,
                         help='port of --view on the loopback interface (default: 8080)')
     parser.add_argument('--action', default='identification/identify', metavar='NAME',

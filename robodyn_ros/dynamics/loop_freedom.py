@@ -11,7 +11,7 @@ from robodyn_ros.spatial import Array
 
 CLOSED = 1e-12  # m, gap that counts as closed
 LARGEST = 0.3  # rad or m, largest step of a joint in one iteration
-ITERATIONS = 200
+ITERATIONS = 200  # most iterations to close the loops
 SINGULAR = 1e-6  # singular values of the loops' Jacobian below this count as zero, m/rad
 
 

@@ -1,4 +1,7 @@
-"""`Excitation`: a periodic motion as a finite Fourier series, at rest at both ends (5.13)."""
+"""`Excitation`: a periodic motion as a finite Fourier series, at rest at both ends.
+
+Kolyubin 5.13.
+"""
 
 from __future__ import annotations
 

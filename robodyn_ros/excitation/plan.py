@@ -21,7 +21,7 @@ from robodyn_ros.model import Model
 from robodyn_ros.model.kinds import kind_of
 from robodyn_ros.spatial import Array
 
-FRICTION_WIDTH = 0.02  # rad/s or m/s, width of the smooth sign(s) in the torque limits
+FRICTION_WIDTH = 0.02  # rad/s or m/s, width of the smooth sign in the torque limits
 SIGN_WIDTH = 0.05  # the same in the observation matrix, as a fraction of the velocity limit
 RANGE_CROSSINGS = 3 * np.pi  # period over (range / velocity limit): a few crossings of the range
 SHORTEST, LONGEST = 4.0, 30.0  # s, bounds of a proposed period

@@ -8,7 +8,7 @@ from robodyn_ros.dynamics import Dynamics
 from robodyn_ros.excitation.fourier import Basis, Excitation
 from robodyn_ros.model import Model
 
-FRICTION_WIDTH = 0.01  # rad/s or m/s, width of the smooth sign(s)
+FRICTION_WIDTH = 0.01  # rad/s or m/s, width of the smooth sign of Coulomb friction
 
 
 def sample_motion(model: Model, *, seed: int = 4, period: float = 3.0, harmonics: int = 3,

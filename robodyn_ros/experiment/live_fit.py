@@ -18,7 +18,7 @@ from robodyn_ros.spatial import Array
 
 SPACING = 0.02  # s between used samples, over which velocities are differentiated
 LEAST = 1e-10  # relative to the largest eigenvalue; smaller eigenvalues are round-off
-SIGN_WIDTH = 0.02  # width of the smooth sign(s), relative to the velocity limit
+SIGN_WIDTH = 0.02  # width of the smooth sign of Coulomb friction, relative to the velocity limit
 
 
 class Fit(Protocol):

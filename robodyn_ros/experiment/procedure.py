@@ -308,17 +308,17 @@ class Procedure:
     def _watch(self, live: Fit, go: Callable[[Callable[[str, float], None]], None]) -> None:
         """Run an experiment, update the live fit, and report its state to the client."""
         job, monitor = self._job, self._monitor
-        told, refused = -np.inf, monitor.refused
+        reported, refused = -np.inf, monitor.refused
 
         def tick(name: str, fraction: float) -> None:
-            nonlocal told
+            nonlocal reported
             job.check()
             samples = monitor.take()
             if name in (RECORDING, 'record') and samples:
                 live.add([s.stamp * 1e-9 for s in samples], np.array([s.q for s in samples]),
                          np.array([s.qd for s in samples]), np.array([s.tau for s in samples]))
-            if time.monotonic() - told > STATUS_EVERY:
-                told = time.monotonic()
+            if time.monotonic() - reported > STATUS_EVERY:
+                reported = time.monotonic()
                 condition, unexplained = live.state()
                 self._tell(Status(PHASE_OF.get(name, name), fraction, live.samples, condition,
                                   unexplained.tolist(), monitor.tracking.tolist()))

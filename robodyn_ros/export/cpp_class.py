@@ -144,8 +144,7 @@ def _method(package: Package, function: Function, template: str, kind: str) -> s
     given = [(name, size) for name, size in function.arguments if name != 'parameters']
     calls = ''.join(f'{name}.data(), ' for name, _ in function.arguments)
     rows, columns = function.shape if len(function.shape) == 2 else (function.size, 1)
-    order = ', Eigen::RowMajor' if min(rows, columns) > 1 else (
-        ', Eigen::RowMajor' if columns > 1 else '')
+    order = ', Eigen::RowMajor' if columns > 1 else ''
     return template.format(
         prefix=package.prefix, real=package.dialect.real, size=function.size, name=function.name,
         meaning=function.meaning.replace('\n', ' '), calls=calls,

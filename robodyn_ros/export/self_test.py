@@ -12,7 +12,7 @@ from robodyn_ros.export.functions import Function
 from robodyn_ros.export.package import Package
 from robodyn_ros.spatial import Array
 
-STATES = 3
+STATES = 3  # states in which each function is compared
 TORQUES = ('gravity', 'coriolis', 'friction', 'inverse_dynamics', 'moving_inverse_dynamics',
            'observer')  # parts of one sum
 LARGEST = 20_000  # most numbers in the expected results of a function; above, fewer states

@@ -12,9 +12,10 @@ from typing import Any
 
 from robodyn_ros.export.c_code import Dialect
 
-# largest |angle| for which the first two products of the reduction are exact, rad
+# largest |angle| for which the first two products of the reduction are exact, rad; by whether
+# numbers have single precision
 SINCOS_LIMIT = {False: 1e6, True: 2e3}
-# largest absolute error of sine and cosine that was found within this limit
+# largest absolute error of sine and cosine that was found within this limit, likewise
 SINCOS_ERROR = {False: 2.3e-16, True: 1e-7}
 
 _SIGN = '''

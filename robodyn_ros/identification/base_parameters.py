@@ -23,7 +23,7 @@ from robodyn_ros.spatial import Array
 
 TOLERANCE = 1e-4  # relative to the largest column of its kind; rounding pi/2 to 1.5708 causes 4e-6
 STATES = 40  # random states for each parameter of the linear model, over all joints
-LEAST_STATES = 60
+LEAST_STATES = 60  # fewest random states
 SPEED, ACCELERATION = 2.0, 5.0  # standard deviations, rad/s or m/s and per s^2
 # proximal bodies come first, and in each body the parameters that the literature keeps
 _ORDER = {name: k for k, name in enumerate((

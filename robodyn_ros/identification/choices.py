@@ -26,7 +26,8 @@ from robodyn_ros.identification.signals import (
 from robodyn_ros.spatial import Array
 
 CUTOFFS = (1.0, 2.0, 4.0, 8.0)  # relative to the automatic cutoff of the position filter
-DECIMATED_PER_BAND = 3.0  # cutoff of the parallel filter over the motion's band (5.5.2: 2 to 5)
+# cutoff of the parallel filter over the motion's band (Kolyubin 5.5.2: 2 to 5)
+DECIMATED_PER_BAND = 3.0
 DECIMATIONS = (1.0, 2.0, 4.0, 8.0)  # relative to that cutoff
 BETTER = 0.002  # relative reduction of the error for which the automatic filter is replaced
 NOISE_WIDTH = 5.0  # standard deviations of velocity noise, within which a joint may be at rest

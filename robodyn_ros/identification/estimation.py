@@ -67,7 +67,7 @@ def least_squares(factors: Array, kept: tuple[int, ...], count: Array, *,
         Samples of each row.
     weighted : bool
         Whether each row is weighted by the standard deviation of its residual, which is found
-        by iteration (5.22-5.23).
+        by iteration (Kolyubin 5.22-5.23).
     sweeps : int
         Largest number of iterations.
 

@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 FOLDS = 3  # contiguous parts of the data for the cross-validation of the prior
-FIRST_WIDTH = 0.03  # rad/s, width of sign(s) while the filters are chosen
+FIRST_WIDTH = 0.03  # rad/s, width of the smooth sign while the filters are chosen
 UNEXCITED = 1e-9  # relative to the longest column; shorter columns are round-off
 
 

@@ -1,4 +1,4 @@
-"""Periodic logs: averages, noise, and exact derivatives in the frequency domain (5.5.1)."""
+"""Periodic logs: averages, noise, exact derivatives by frequency (Kolyubin 5.5.1)."""
 
 from __future__ import annotations
 

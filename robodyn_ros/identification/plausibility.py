@@ -14,7 +14,7 @@ from robodyn_ros.spatial import Array
 
 LARGEST_CHANGE = 3.0  # factor; a full payload or links of another variant change gravity by less
 NOTABLE_GRAVITY = 0.05  # relative to the largest; smaller gravity torques are not compared
-POSES = 200
+POSES = 200  # of the logs, in which the gravity torques are compared
 
 
 def implausible(dynamics: RobotDynamics, identified: Model, q: Array) -> tuple[str, ...]:

@@ -49,10 +49,10 @@ def remarks(uncertainty: Uncertainty, base: BaseParameters, estimate: Estimate,
                      f'{np.nanmax(watson):.2f}: the residuals are correlated in time, which the '
                      'standard deviations take into account')
     # a bias is reported only if it has an effect on the torques
-    felt = np.linalg.norm(estimate.factor, axis=0) * uncertainty.deviation * np.abs(bias)
-    seen = felt > BIAS_IN_TORQUE * np.linalg.norm(estimate.factor @ estimate.values)
-    biased = [name for name, value, there in zip(base.names, bias, seen, strict=True)
-              if abs(value) > BIAS_DEVIATIONS and there]
+    torque = np.linalg.norm(estimate.factor, axis=0) * uncertainty.deviation * np.abs(bias)
+    noticeable = torque > BIAS_IN_TORQUE * np.linalg.norm(estimate.factor @ estimate.values)
+    biased = [name for name, value, large in zip(base.names, bias, noticeable, strict=True)
+              if abs(value) > BIAS_DEVIATIONS and large]
     if biased:
         notes.append('noise in the motion has biased these parameters, as the comparison with '
                      'instrumental variables shows: ' + ', '.join(biased[:LISTED])

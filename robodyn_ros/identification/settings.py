@@ -38,7 +38,7 @@ class FilterSettings:
     corridor: tuple[float, float, float, float] | None = None
 
     def design(self, rate: float, automatic: float) -> tuple[float, int]:
-        """Return the cutoff frequency and the order of the filter.
+        """Return the cutoff frequency, Hz, and the order of the filter.
 
         Parameters
         ----------
@@ -81,8 +81,8 @@ class Settings:
     friction : str
         A friction model, see `FrictionShape`; ``auto`` chooses one by cross-validation.
     friction_width : float, optional
-        Width of sign(s), as a fraction of each joint's fast speed. By default it is chosen with
-        the friction model, or zero.
+        Width of the smooth sign of Coulomb friction, as a fraction of each joint's fast speed
+        (the 95th percentile). By default it is chosen with the friction model, or zero.
     method : str
         ``weighted`` least squares, ``ordinary`` least squares, ``huber`` against outliers,
         ``total`` least squares, ``instrumental`` variables of a simulated robot, ``didim`` or

@@ -161,6 +161,7 @@ def _delay(rows: Sequence[Row], known: Array, plain: Array, middle: Array, prior
 
 
 def _in_words(factor: Array, names: tuple[str, ...]) -> tuple[float, tuple[str, ...]]:
+    """Return the condition number, and sentences about poorly determined combinations."""
     scaled = safe_divide(factor, np.linalg.norm(factor, axis=0))
     _, singular, vectors = np.linalg.svd(scaled)
     words: list[str] = []
@@ -180,7 +181,9 @@ def _in_words(factor: Array, names: tuple[str, ...]) -> tuple[float, tuple[str, 
 
 def significant(values: Array, covariance: Array, *, limit: float = F_LIMIT,
                 relative: float | None = None) -> tuple[int, ...]:
-    """Return the parameters that remain after insignificant ones are dropped one by one (5.6.1).
+    """Return the parameters that remain after insignificant ones are dropped one by one.
+
+    This is the backward elimination of Kolyubin 5.6.1.
 
     Parameters
     ----------

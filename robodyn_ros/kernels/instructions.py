@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from robodyn_ros.kernels.pointers import Pointers
 
 LANES = 4  # samples computed at once in a batch: the doubles of a 256-bit register
-# Up to this |angle|, two fused steps of reduction have an error below 1 ulp; beyond, libm is used.
+# rad: up to this |angle|, two fused steps of reduction have an error below 1 ulp; beyond, libm is
+# used
 SINCOS_LIMIT = 1e6
 _ROUND = 1.5 * 2**52  # adding it to a number below 2^51 rounds to the nearest integer
 _PIO2 = (math.pi / 2, 6.123233995736766e-17)  # pi/2 is their sum

@@ -49,7 +49,7 @@ from robodyn_ros.nodes.stamps import nanoseconds, set_nanoseconds
 from robodyn_ros.nodes.trajectories import joint_trajectory
 
 RATE = 500.0  # Hz, rate of the simulator and of the control loop
-PATIENT = 600.0  # s, timeouts of the controller: in lock-step, a late state does no harm
+TIMEOUT = 600.0  # s, timeouts of the controller: in lock-step, a late state does no harm
 ATTEMPTS = 3  # attempts to put the arm at the start
 TERMS = ('gravity', 'coriolis', 'friction', 'mass_matrix')
 RECORDED = {'/joint_states': 'sensor_msgs/msg/JointState',
@@ -62,7 +62,8 @@ class DemoNode(Node):
     def __init__(self, text: str, joint: str, recorder: Recorder | None):
         super().__init__('demo')
         self.heard = Received()
-        self._joint, self._stranger = joint.encode(), False  # a joint of the robot
+        self._joint = joint.encode()  # of the robot; states without it come from another one
+        self._stranger = False
         self.models: dict[str, int] = {}
         self._recorder = recorder
         self._description = self.create_publisher(String, 'robot_description', LATCHED)
@@ -140,24 +141,24 @@ def run_demo(model: Model, text: str, *, seconds: float, picture: Path | None = 
         nodes = _start(stack, model, motion)
         rclpy.init()
         stack.callback(rclpy.try_shutdown)
-        audience = DemoNode(text, model.joint_names[0], recorder)
-        stack.callback(audience.close)
+        demo = DemoNode(text, model.joint_names[0], recorder)
+        stack.callback(demo.close)
         executor = SingleThreadedExecutor()
-        executor.add_node(audience)
+        executor.add_node(demo)
         console.print(f'robot [bold]{model.name}[/], {model.n} joints, '
                       f'ROS_DOMAIN_ID {os.environ.get("ROS_DOMAIN_ID", "0")} on this machine')
         console.print('nodes: ' + ', '.join(f'{node.name} (process {node.pid})'
                                             for node in nodes))
-        if not _spin(executor, 60.0, nodes, until=audience.ready):
+        if not _spin(executor, 60.0, nodes, until=demo.ready):
             console.print('[red]the nodes have not started in time')
             return _fail(console, nodes)
         tracks, wrong = [], 0.0
         for law in LAWS:
-            track = _run(law, motion, audience, executor, nodes, console, model)
+            track = _run(law, motion, demo, executor, nodes, console, model)
             if track is None:
                 return _fail(console, nodes)
             tracks.append(track)
-            wrong = max(wrong, _terms_error(audience.heard, model))
+            wrong = max(wrong, _terms_error(demo.heard, model))
         console.print(summary(model, tracks, wrong))
         helped = overall(model, tracks[-1])[0] < overall(model, tracks[0])[0]
         good = wrong <= TOLERANCE and helped
@@ -198,46 +199,46 @@ def _start(stack: ExitStack, model: Model, motion: Excitation) -> list[NodeProce
                                f'start_position:={numbers(motion.at(0.0).q)}')),
                 ('dynamics', ()),
                 ('feedforward', ('-p', 'friction_width:=0.01', '-p',
-                                 f'state_timeout:={PATIENT}', '-p', f'zero_after:={PATIENT}',
+                                 f'state_timeout:={TIMEOUT}', '-p', f'zero_after:={TIMEOUT}',
                                  '-r', '~/torque:=/simulator/torque')))]
 
 
-def _run(law: str, motion: Excitation, audience: DemoNode, executor: Any,
+def _run(law: str, motion: Excitation, demo: DemoNode, executor: Any,
          nodes: list[NodeProcess], console: Console, model: Model) -> Track | None:
     """Follow the motion under one control law; return None if a node died."""
     for _ in range(ATTEMPTS):  # the first state may be published before the nodes are connected
-        answers = audience.begin(law)
+        answers = demo.begin(law)
         if not _spin(executor, 30.0, nodes,
                      until=lambda answers=answers: all(one.done() for one in answers)):
             return None
-        for messages in audience.heard.messages.values():
+        for messages in demo.heard.messages.values():
             messages.clear()
         if _spin(executor, 10.0, nodes,
-                 until=lambda: len(audience.heard.messages['/joint_states']) > RATE / 5):
+                 until=lambda: len(demo.heard.messages['/joint_states']) > RATE / 5):
             break
     else:
         return None
-    start = audience.send(motion)
+    start = demo.send(motion)
     end = start + int(motion.duration * 1e9)
     began = time.monotonic()
 
     def shown(width: int = console.width) -> Group:
-        return table(LAWS[law], audience.heard, motion, start, time.monotonic() - began, model,
+        return table(LAWS[law], demo.heard, motion, start, time.monotonic() - began, model,
                      width)
 
     frame = None
     with Live(shown(), console=console, auto_refresh=False) as live:
-        while (now := nanoseconds(audience.heard.latest('/joint_states').header.stamp)) < end:
+        while (now := nanoseconds(demo.heard.latest('/joint_states').header.stamp)) < end:
             if frame is None and now > (start + end) // 2:
                 frame = shown(WIDE)
-            audience.check_alone()
+            demo.check_alone()
             if not _spin(executor, 0.4, nodes) or time.monotonic() - began > 60 + 20 * (
                     motion.duration):
                 return None
             live.update(shown(), refresh=console.is_terminal)
     console.print()
     states = [deserialize_message(raw, JointState)
-              for raw in list(audience.heard.messages['/joint_states'])]
+              for raw in list(demo.heard.messages['/joint_states'])]
     t = np.array([nanoseconds(m.header.stamp) - start for m in states]) * 1e-9
     inside = (t >= 0) & (t <= motion.duration)
     order = [states[0].name.index(name) for name in model.joint_names]

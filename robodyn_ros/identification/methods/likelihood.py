@@ -21,7 +21,8 @@ def maximum_likelihood(problem: Problem) -> Estimate:
 
     doi 10.1177/027836402760475379. The covariance of a sample's residuals is
     ``B S B' + diag(sigma^2)``, with the derivatives B of the torque with respect to the motion.
-    The noise S of the motion is its difference from the motion with little noise.
+    S, the covariance of the noise of the motion, follows from its difference from the motion with
+    little noise.
     """
     linear = problem.observations.linear
     if linear.loops is not None or linear.rows != linear.joints.n:
