@@ -3,8 +3,8 @@
 Each arm is a Panda in a namespace of its own, with a node `dynamics` and a node `feedforward` in
 gravity compensation: each node in a process of its own, or all nodes of all arms in one process.
 This process publishes the joint states of all arms at 1 kHz and receives their torques. The
-processor time of each pair follows from the clocks of the operating system; a bare relay of joint states is
-the comparison.
+processor time of each pair follows from the clocks of the operating system; a bare relay of joint
+states is the comparison.
 """
 
 from __future__ import annotations
