@@ -16,7 +16,8 @@ STATES = 3  # states in which each function is compared
 TORQUES = ('gravity', 'coriolis', 'friction', 'inverse_dynamics', 'moving_inverse_dynamics',
            'observer')  # parts of one sum
 LARGEST = 20_000  # most numbers in the expected results of a function; above, fewer states
-TOLERANCE = {False: 1e-12, True: 2e-4}  # relative to the largest element of a result
+# relative to the largest element of a result; by whether numbers have single precision
+TOLERANCE = {False: 1e-12, True: 2e-4}
 
 MAIN = '''
 /* Largest error relative to `scale` or the largest expected element; 2 if it is not a number. */
@@ -140,7 +141,7 @@ class _States:
             -10, 10, shape)
         self.base = rng.uniform(-1, 1, (self.count, 9))
         self.base[:, 6:] -= package.model.gravity
-        self.timing = np.tile([1e-3, 20.0], (self.count, 1))
+        self.timing = np.tile([1e-3, 20.0], (self.count, 1))  # period, s; bandwidth, Hz
         self.observer = rng.uniform(-1, 1, (self.count, 3 * dynamics.n))
         nominal = package.model.standard_parameters
         self.parameters = np.array([nominal, _changed(nominal, rng)])[:self.count]

@@ -243,13 +243,13 @@ def sample_options(dynamics: RobotDynamics, settings: Settings) -> dict[str, Any
     n, names = dynamics.joints.n, dynamics.joints.joint_names
     slow = np.broadcast_to(np.asarray(0.0 if settings.slow is None else settings.slow,
                                       np.float64), (n,)).copy()
-    counts = None
+    used = None
     if settings.torques_of is not None:
         for name in settings.torques_of:
             if name not in names:
                 raise UnknownNameError('joint', name, names)
-        counts = np.array([name in settings.torques_of for name in names])
-    return {'slow': slow, 'guard': settings.guard, 'torques_of': counts}
+        used = np.array([name in settings.torques_of for name in names])
+    return {'slow': slow, 'guard': settings.guard, 'torques_of': used}
 
 
 def _filters(dynamics: RobotDynamics, pieces: Sequence[Piece], spectrum: Spectrum,
