@@ -130,7 +130,7 @@ def test_places_that_do_not_exist_are_named(planar):
                         joint_springs=[JointSpring('j1')])
 
 
-def test_the_page_runs(monkeypatch):
+def test_the_page_on_balancing_runs(monkeypatch):
     monkeypatch.chdir(ROOT)
     names = {}
     for step in re.findall(r'```python\n(.*?)```', (

@@ -146,7 +146,7 @@ def test_what_cannot_be_simulated_is_named():
         rd.simulate(massless, q=massless.home, qd=np.ones(8), duration=1)
 
 
-def test_the_page_runs(monkeypatch):
+def test_the_page_on_simulation_runs(monkeypatch):
     monkeypatch.chdir(ROOT)
     names = {}
     exec(re.search(r'```python\n(.*?)```', (ROOT / 'docs/howto/simulate.md').read_text(),

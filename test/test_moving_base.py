@@ -150,7 +150,7 @@ def test_a_pendulum_on_a_ship(rng):
     ({'acceleration': [1, 2]}, 'acceleration has shape'),
     ({'rotation': np.diag([1, 1, -1])}, 'rotation is .* valid: rotation matrices'),
     ({'specific_force': (0, 0, 9.8), 'acceleration': (1, 0, 0)}, 'valid: specific_force alone')])
-def test_a_base_motion_that_is_none_is_refused(wrong, message):
+def test_impossible_base_motions_are_refused(wrong, message):
     dynamics = rd.Dynamics(rd.load_model(planar_2r()))
     with pytest.raises(rd.RobodynError, match=message):
         dynamics.inverse_dynamics(*np.zeros((3, 2)), base_motion=rd.BaseMotion(**wrong))
@@ -240,7 +240,7 @@ def test_elastic_joints_follow_a_moving_base_and_a_wrench(rng):
     assert np.abs(arm.links_at_rest(q) - rest).max() > 1e-4
 
 
-def test_the_page_runs(monkeypatch):
+def test_the_page_on_moving_bases_runs(monkeypatch):
     monkeypatch.chdir(ROOT)
     *steps, elastic_ = re.findall(r'```python\n(.*?)```', (
         ROOT / 'docs/howto/moving_base.md').read_text(), re.DOTALL)

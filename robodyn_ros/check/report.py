@@ -40,8 +40,12 @@ class CheckReport:
 
     Attributes
     ----------
+    name : str
+        Name of the robot.
     verdict : str
         ``good``, ``doubtful`` (warnings) or ``faulty``.
+    tree : str
+        The links and the joints between them, as indented text.
     links, joints : list of dict
         Facts, SI units.
     robot : dict

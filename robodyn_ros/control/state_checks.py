@@ -30,7 +30,7 @@ LARGEST = 1e5  # rad or m, bound of positions of joints without limits
 FASTER = 3.0  # factor of the velocity limit
 SLACK = 0.05  # rad or m, tolerance of jumps and of positions against integrated velocities
 MEMORY = 0.2  # s, time over which velocities are integrated
-PART = 0.5  # fraction of the way in that time by which positions and velocities may differ
+PART = 0.5  # fraction of the travel in that time by which positions and velocities may differ
 GAP = 0.1  # s between states, above which velocities are not integrated
 
 
@@ -160,7 +160,7 @@ class StateGuard:
     def restart(self) -> None:
         """Forget the last state."""
         self._last: tuple[Array, Array, int] | None = None
-        self._apart = self._way = np.zeros(len(self._names))
+        self._apart = self._travelled = np.zeros(len(self._names))
 
     def check(self, q: Array, qd: Array, stamp: int) -> Implausible | None:
         """Return why a state is rejected; None if it is accepted, and stored for comparison.
@@ -179,7 +179,7 @@ class StateGuard:
         if fast.any():
             return self._refuse('velocity', fast, qd,
                                 f'rad/s or m/s is more than {FASTER:g} times the velocity limit')
-        apart = way = np.zeros_like(q)
+        apart = travelled = np.zeros_like(q)
         if self._last is not None:
             before, speed, then = self._last
             elapsed = (stamp - then) * 1e-9
@@ -192,13 +192,13 @@ class StateGuard:
                 kept = max(1 - elapsed / MEMORY, 0.0)
                 integrated = 0.5 * elapsed * (speed + qd)
                 apart = kept * self._apart + moved - integrated
-                way = kept * self._way + np.maximum(np.abs(moved), np.abs(integrated))
-                contrary = np.abs(apart) > SLACK + PART * way
+                travelled = kept * self._travelled + np.maximum(np.abs(moved), np.abs(integrated))
+                contrary = np.abs(apart) > SLACK + PART * travelled
                 if contrary.any():
-                    self._apart, self._way = kept * self._apart, kept * self._way
+                    self._apart, self._travelled = kept * self._apart, kept * self._travelled
                     return self._refuse('velocity', contrary, qd,
                                         'rad/s or m/s contradicts the positions')
-        self._last, self._apart, self._way = (q, qd, stamp), apart, way
+        self._last, self._apart, self._travelled = (q, qd, stamp), apart, travelled
         return None
 
     def _refuse(self, kind: str, where: Any, values: Array, why: str) -> Implausible:

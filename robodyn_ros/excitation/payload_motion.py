@@ -93,8 +93,8 @@ def payload_poses(dynamics: RobotDynamics, here: Array, joints: Sequence[str], *
         rests += [False, False, True, False, False, True]
     points.append(points[0])
     rests.append(False)
-    way = np.abs(np.diff(points, axis=0))[:, moving]
-    ramps = np.maximum(way / fastest, np.sqrt(way / ACCELERATION)).max(axis=1)
+    travel = np.abs(np.diff(points, axis=0))[:, moving]
+    ramps = np.maximum(travel / fastest, np.sqrt(travel / ACCELERATION)).max(axis=1)
     resting, moves = np.array(rests[1:]), 2 * float(ramps.sum())
     if duration < moves + LEAST_REST * resting.sum():
         raise ValueRangeError('duration', duration, f'{moves + LEAST_REST * resting.sum():.1f} s '

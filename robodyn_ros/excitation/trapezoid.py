@@ -62,9 +62,9 @@ class Trapezoid:
             stopping, 1 - 0.5 * top * left**2 / ramp, top * (since - 0.5 * ramp)))
         rate = top * np.where(starting, since / ramp, np.where(stopping, left / ramp, 1.0))
         change = top / ramp * (starting.astype(float) - stopping)
-        way = self.points[k + 1] - self.points[k]
-        return Motion(self.points[k] + part[..., None] * way, rate[..., None] * way,
-                      change[..., None] * way, np.zeros_like(way))
+        travel = self.points[k + 1] - self.points[k]
+        return Motion(self.points[k] + part[..., None] * travel, rate[..., None] * travel,
+                      change[..., None] * travel, np.zeros_like(travel))
 
     def samples(self, rate: float) -> tuple[Array, Motion]:
         """Return times (N,) and the motion at a rate (Hz), both ends included."""
@@ -119,10 +119,10 @@ def point_to_point(model: Model, limits: Limits | None = None, *, duration: floa
     while (2 * times[:, 0] + times[:, 1]).sum() < duration:
         for _ in range(TRIES):
             point = rng.uniform(low, high)
-            way = np.abs(point - points[-1])
-            if (way / (high - low)).max() < LEAST_TRAVEL:
+            travel = np.abs(point - points[-1])
+            if (travel / (high - low)).max() < LEAST_TRAVEL:
                 continue
-            ramp, cruise = _times(way, fastest, strongest)
+            ramp, cruise = _times(travel, fastest, strongest)
             leg = Trapezoid(model.joint_names, np.array([points[-1], point]), np.array([ramp]),
                             np.array([cruise]))
             if _kept(constraints, leg):
@@ -136,13 +136,13 @@ def point_to_point(model: Model, limits: Limits | None = None, *, duration: floa
     return Trapezoid(model.joint_names, np.array(points), times[:, 0], times[:, 1])
 
 
-def _times(way: Array, fastest: Array, strongest: Array) -> tuple[float, float]:
+def _times(travel: Array, fastest: Array, strongest: Array) -> tuple[float, float]:
     """Return the times of acceleration and of constant velocity of the slowest joint.
 
     The other joints take the same times, with lower velocity and acceleration.
     """
-    velocity = float((fastest / np.maximum(way, 1e-12)).min())  # rate of the completed fraction
-    acceleration = float((strongest / np.maximum(way, 1e-12)).min())
+    velocity = float((fastest / np.maximum(travel, 1e-12)).min())  # rate of the completed fraction
+    acceleration = float((strongest / np.maximum(travel, 1e-12)).min())
     if velocity**2 >= acceleration:  # the velocity limit is not reached
         return float(1 / np.sqrt(acceleration)), 0.0
     return velocity / acceleration, 1 / velocity - velocity / acceleration

@@ -54,11 +54,11 @@ def closed_motions(loops: RobotDynamics, rng: np.random.Generator, qd: Array,
     found: list[FullMotion] = []
     poses: list[Array] = []
     for _ in range(TRIES * len(qd)):
-        way = rng.uniform(lower, upper) - here
-        way *= min(1.0, STOPS * STEP / max(float(np.abs(way).max()), STEP))
+        travel = rng.uniform(lower, upper) - here
+        travel *= min(1.0, STOPS * STEP / max(float(np.abs(travel).max()), STEP))
         start = here
         for stop in range(1, STOPS + 1):
-            goal = start + way * stop / STOPS
+            goal = start + travel * stop / STOPS
             reached = _reached(loops, goal, full, least)
             if reached is None:
                 break

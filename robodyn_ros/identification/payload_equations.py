@@ -112,18 +112,20 @@ def equations_of(robot: RobotDynamics, pieces: Sequence[Piece], link: str, *,
     decimation = DECIMATED_PER_BAND * spectrum.band
     segments = segments_of(pieces, Filtering(spectrum.band, cutoff, order, decimation,
                                              decimation), notes)
-    rubs = robot.model.effort.friction != 'removed'
+    has_friction = robot.model.effort.friction != 'removed'
     model = sensed_model(robot.model)
-    shape = first_shape(robot, segments, spectrum, cutoff) if rubs else FrictionShape('none')
+    shape = FrictionShape('none')
+    if has_friction:
+        shape = first_shape(robot, segments, spectrum, cutoff)
     linear = LinearModel(robot.with_model(model), 'links' if robot.model.effort.rotors == 'removed'
                          else 'lumped', friction=shape, payload=link)
     slow = _slow_speeds(segments, spectrum, cutoff)
-    sizes = _friction_sizes(robot, segments, slow) if rubs else np.zeros(linear.rows)
+    sizes = _friction_sizes(robot, segments, slow) if has_friction else np.zeros(linear.rows)
     names, maps, errors = _unknowns(linear, link, with_errors)
     torques = [_unexplained(robot, segment) for segment in segments]
     moving = [replace(segment, tau=y[0]) for segment, y in zip(segments, torques, strict=True)]
     observations = Observations(linear, moving, decimation=decimation)
-    moves = [_moves(segment, slow) if rubs else np.ones(segment.q.shape, bool)
+    moves = [_moves(segment, slow) if has_friction else np.ones(segment.q.shape, bool)
              for segment in segments]
     blocks = tuple(replace(block, w=block.w @ maps[segment.loaded],
                            used=block.used & _inside(segment, mask, block.t, decimation))
@@ -142,8 +144,9 @@ def equations_of(robot: RobotDynamics, pieces: Sequence[Piece], link: str, *,
 
 def _unknowns(linear: LinearModel, link: str, with_errors: bool,
               ) -> tuple[tuple[str, ...], dict[bool, Array], int]:
-    """Return the unknowns' names, and the matrices that map columns to them, by `loaded`.
+    """Return the unknowns' names, and matrices that map them to the linear model's parameters.
 
+    There is one such matrix, shape (p, u), for pieces without and one for pieces with the payload.
     Last, the number of unknowns that are errors of base parameters.
     """
     robot = LinearModel(linear.whole, linear.kind, friction=linear.friction)

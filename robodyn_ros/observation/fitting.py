@@ -96,7 +96,7 @@ def residuals_of(dynamics: RobotDynamics, t: Array, q: Array, qd: Array, tau: Ar
 def coulomb_friction(dynamics: RobotDynamics, q: Array) -> Array:
     """Return the friction of joints that have just begun to move, shape (n,), N m or N."""
     slow = np.full(len(q), 10 * SMOOTH)
-    return np.asarray(np.abs([dynamics.friction(way * slow, q) for way in (1, -1)]).max(axis=0))
+    return np.asarray(np.abs([dynamics.friction(sign * slow, q) for sign in (1, -1)]).max(axis=0))
 
 
 def thresholds_of(dynamics: RobotDynamics, motions: Iterable[tuple[Array, Array, Array, Array]], *,

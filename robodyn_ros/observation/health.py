@@ -190,8 +190,8 @@ class ModelHealth:
         if one.kind == RESIDUAL:
             return (f'joint {one.joint}: residual {one.value:.1f} times that of the validation '
                     f'{since}, not explained by friction, offset or gravity')
-        way = 'above' if one.value > 0 else 'below'
-        return f'joint {one.joint}: {one.kind} {self._amount(one)} {way} the identified model ' \
+        side = 'above' if one.value > 0 else 'below'
+        return f'joint {one.joint}: {one.kind} {self._amount(one)} {side} the identified model ' \
                f'{since}'
 
     def _amount(self, one: Change) -> str:

@@ -65,7 +65,7 @@ class ContactThresholds:
         Parameters
         ----------
         qd : ndarray, shape (n,)
-            Velocities.
+            Velocities, rad/s or m/s.
         conditions : ndarray, shape (2, n), optional
             `Conditions` of the recent past; default: those of a robot that moves at these
             velocities without accelerating.
