@@ -35,7 +35,7 @@ TEXT = rd.load_model('urdf/articulated_3r.urdf.xacro').description.urdf
 FRICTION = {'joints': {name: {'link_friction': {'coulomb': 2.0, 'viscous': 1.0}}
                        for name in ('waist', 'shoulder', 'elbow')}}
 EXPECTED = np.array([0.2, 0.2, 0.1])
-NOW = 1.7e9
+NOW = 1.7e9  # s since 1970
 
 
 @pytest.fixture(scope='module')

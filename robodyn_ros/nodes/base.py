@@ -210,7 +210,7 @@ class DynamicsNode(ReportingNode):
     def publish_diagnostics(self) -> None:
         """Publish state, model version and counts on /diagnostics."""
         running = self.keeper.running
-        verdict = running.verdict if running else None
+        check = running.check if running else None
         self.diagnose(self._diagnostics, *self.level(), {
             'active': self.active,
             'robot': running.model.name if running else '',
@@ -220,9 +220,9 @@ class DynamicsNode(ReportingNode):
             'efforts': running.model.effort if running else '',
             'payload_mass': running.payload.mass if running and running.payload else 0.0,
             'models_refused': self.keeper.refused,
-            'verdict': verdict.verdict if verdict else '',
+            'verdict': check.verdict if check else '',
             'issues': '; '.join(f'{issue.where}: {issue.text}' for issue in
-                                (verdict.issues if verdict else ())),
+                                (check.issues if check else ())),
             **self.more_diagnostics(),
         }, running.model.name if running else '')
 
@@ -279,7 +279,7 @@ class DynamicsNode(ReportingNode):
                 self.report('warning', str(finding))
         self.on_model(running)
         ignored = {finding.joint for finding in model.findings if not finding.used}
-        for issue in running.verdict.issues if running.verdict else ():
+        for issue in running.check.issues if running.check else ():
             if issue.where not in ignored:  # these were reported with the findings
                 self.report('warning', f'{issue.where}: {issue.text}')
 

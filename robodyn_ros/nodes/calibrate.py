@@ -116,7 +116,7 @@ class _Display:
 
     def __init__(self, console: Console, view: Any = None):
         self._console, self._view = console, view
-        self._phase, self._began, self._said = '', 0.0, Group()
+        self._phase, self._began, self._lines = '', 0.0, Group()
         self._live = Live(console=console, auto_refresh=False, transient=True)
 
     def __enter__(self) -> _Display:
@@ -134,19 +134,19 @@ class _Display:
         if feedback.phase != self._phase:
             self.end()
             self._phase, self._began = feedback.phase, time.monotonic()
-        self._said = Group(*(Padding(Text(line), (0, 0, 0, 2)) for line in _lines(feedback)))
+        self._lines = Group(*(Padding(Text(line), (0, 0, 0, 2)) for line in _lines(feedback)))
         row = Table.grid(padding=(0, 1))
         row.add_row(f'{self._phase:{PHASE}}', ProgressBar(
             total=1.0, completed=feedback.progress, width=BAR), self._elapsed())
-        self._live.update(Group(row, self._said), refresh=self._console.is_terminal)
+        self._live.update(Group(row, self._lines), refresh=self._console.is_terminal)
 
     def end(self) -> None:
         """Print the phase that ends."""
         if self._phase:
             self._live.update('')
             self._console.print(f'{self._phase:{PHASE}} {self._elapsed()}')
-            self._console.print(self._said)
-            self._phase, self._said = '', Group()
+            self._console.print(self._lines)
+            self._phase, self._lines = '', Group()
 
     def _elapsed(self) -> str:
         return f'{time.monotonic() - self._began:6.1f} s'
@@ -233,14 +233,14 @@ def _show(console: Console, result: Any, status: int) -> None:
         console.print(f'[red]{_ending(status)}')
     else:
         console.print(f'[{COLOURS.get(result.verdict, "white")} bold]{result.verdict}')
-        table = Table('joint', *('fit', 'validation', 'without noise', 'description'))
+        table = Table('joint', 'fit', 'validation', 'filtered', 'description')
         for row in zip(result.joint, result.identification_error, result.validation_error,
                        result.validation_error_filtered, result.validation_error_nominal,
                        strict=True):
             table.add_row(row[0], *(f'{value:.2%}' for value in row[1:]))
         console.print(table)
         console.print(f'{sum(result.significant)} of {len(result.base_parameter)} base parameters '
-                      f'significant, condition {result.condition:.3g}')
+                      f'significant, condition number {result.condition:.3g}')
         if result.reduced_parameter:
             console.print(_reduced(result))
     for reason in result.reasons:

@@ -94,7 +94,7 @@ class Built:
         The attached payload.
     notes : list of str
         Further remarks for the user.
-    verdict : CheckReport or None
+    check : CheckReport or None
         The result of the check of the model, without its meshes.
     """
 
@@ -102,7 +102,7 @@ class Built:
     error: str = ''
     payload: Payload | None = None
     notes: list[str] = field(default_factory=list)
-    verdict: CheckReport | None = None
+    check: CheckReport | None = None
 
 
 def build(request: BuildRequest) -> Built:
@@ -146,12 +146,12 @@ def _build(request: BuildRequest) -> Built:
     dynamics = make_dynamics(model, options, commands=request.commands)
     dynamics.warm_up(*request.kernels)
     try:
-        verdict = check_model(model, thorough=False, dynamics=dynamics.tree
+        check = check_model(model, thorough=False, dynamics=dynamics.tree
                               if dynamics.model is model else None)
     except RobodynError as error:
-        verdict = None
+        check = None
         notes.append(f'the model cannot be checked: {error}'[:LONGEST_ERROR])
-    return Built(model, '', payload, notes, verdict)
+    return Built(model, '', payload, notes, check)
 
 
 def make_dynamics(model: Model, options: dict[str, Any], *,

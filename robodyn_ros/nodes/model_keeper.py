@@ -45,7 +45,7 @@ class Running:
         The attached payload.
     origin : str
         Name of its source.
-    verdict : CheckReport or None
+    check : CheckReport or None
         The result of its check.
     """
 
@@ -55,7 +55,7 @@ class Running:
     request: BuildRequest
     payload: Payload | None
     origin: str = DESCRIPTION
-    verdict: CheckReport | None = None
+    check: CheckReport | None = None
 
     @property
     def text(self) -> str:
@@ -211,7 +211,7 @@ class ModelKeeper:
             version = before.version + 1 if before else 1
             self.running = Running(version, candidate.model, candidate.dynamics,
                                    candidate.request, candidate.built.payload, candidate.origin,
-                                   candidate.built.verdict)
+                                   candidate.built.check)
             for note in candidate.built.notes:
                 self._report('warning', note)
             try:
