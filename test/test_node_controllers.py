@@ -26,7 +26,7 @@ STILL = np.zeros(3)
 GAINS = {'library': 'arm_dynamics', 'kp': [200.0, 200.0, 100.0], 'kd': [20.0, 20.0, 5.0],
          'damping': [0.5], 'state_publish_rate': 100.0}
 KIND = 'robodyn_controllers/DynamicsController'
-JSB = ('joint_state_broadcaster/JointStateBroadcaster', {})
+BROADCASTER = ('joint_state_broadcaster/JointStateBroadcaster', {})
 
 
 @pytest.fixture(scope='module')
@@ -50,8 +50,8 @@ def manager(world, model, prefix):
 
     def start(controllers, plugin='robodyn_controllers/MujocoSystem', rate=500):
         started.append(ControllerManager(world, description(model, START, plugin),
-                                         {'joint_state_broadcaster': JSB, **controllers}, prefix,
-                                         rate))
+                                         {'joint_state_broadcaster': BROADCASTER, **controllers},
+                                         prefix, rate))
         return started[-1]
     yield start
     for process in started:

@@ -44,7 +44,8 @@ class CampaignNodes:
         self.world, self.events, self.broken = World(), Counter(), []
         self.torques = self.states = 0
         self._late, self._timely = [], 0
-        self._odd_until = self._recovering = 0.0  # s of the system's clock
+        # s of the system's clock: stamps of torques are not judged before, recovery counts after
+        self._odd_until = self._recovering = 0.0
         self._stack = ExitStack()
         if world_node == 'gazebo_bridge':
             self._stack.enter_context(GazeboServer())
