@@ -18,7 +18,7 @@ from measured_logs import TX40_SLOW, kr300, tiago, tx40, ur10  # noqa: E402
 import robodyn_ros as rd  # noqa: E402
 
 JOINS = 0.02  # smallest reduction of the residual of the fit for which a term joins
-HARMONICS = (*range(1, 13), *range(14, 421))  # of a joint's turn; motors turn up to 200 times
+HARMONICS = range(1, 421)  # of a joint's turn; motors turn up to 200 times
 
 
 def delay(t, q, qd, tau):

@@ -59,7 +59,7 @@ class Gains:
 
 
 def automatic_gains(dynamics: RobotDynamics, frequency: float = 10.0) -> Gains:
-    """Return gains that hold the arm against gravity in any pose, and are stable at some 100 Hz.
+    """Return gains that hold the arm in any pose, and are stable at control rates of some 100 Hz.
 
     Gravity pushes an upright arm away from its reference, even with feed-forward. The stiffness
     ``kp + dg/dq`` is positive definite if each kp exceeds the sum of ``|dg_i/dq_j|`` over j.

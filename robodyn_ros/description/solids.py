@@ -59,8 +59,8 @@ class Solid:
         given = mass if mass is not None else density
         if given is None or not (np.isfinite(given) and given > 0):
             raise ValueRangeError('mass' if density is None else 'density', given, 'a number > 0')
-        weight = given if density is None else given * self.volume
-        return Inertial(weight, self.com, weight / self.volume * self.moment)
+        whole = given if density is None else given * self.volume
+        return Inertial(whole, self.com, whole / self.volume * self.moment)
 
     def moved(self, translation: Array, rotation: Array) -> Solid:
         """Return the solid in another frame: ``p -> rotation @ p + translation``."""

@@ -72,8 +72,8 @@ def trim(root: etree._Element) -> tuple[etree._Element, dict[str, int], list[Fin
             raise DescriptionError('is defined twice', element=where, line=element.sourceline,
                                    valid=f'one <{tag}> of each name')
         if names.total() > 2 * MAX_LINKS:
-            raise DescriptionError(f'more than {MAX_LINKS} links and joints', element=where,
-                                   line=element.sourceline)
+            raise DescriptionError(f'more than {2 * MAX_LINKS} links and joints in all',
+                                   element=where, line=element.sourceline)
         lines[where] = element.sourceline or 0
         kept = etree.SubElement(trimmed, tag, name=name)
         if tag == 'link':

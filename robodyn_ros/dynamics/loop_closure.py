@@ -1,4 +1,4 @@
-"""Functions of closed loops to trace: gaps, Newton step, motion matrix, reduced equations."""
+"""Functions of closed loops, traced for kernels: gaps, Newton step, G, reduced equations."""
 
 from __future__ import annotations
 
@@ -116,7 +116,11 @@ class LoopClosure:
         return np.column_stack([self.motion(q, qd), q])
 
     def motion(self, q: Any, qd: Any) -> Any:
-        """G, velocities and drift of all joints in a closed pose, as columns."""
+        """G, velocities and drift of all joints in a closed pose, as columns; shape (b, n + 2).
+
+        G is the derivative of all positions by the independent ones; the drift consists of the
+        accelerations of all joints while those of the independent joints are zero.
+        """
         b, n = len(q), len(qd)
         still = self.table(q, np.zeros(b))[:, 1:-1]
         matrix = np.zeros((b, n), dtype=object)

@@ -231,7 +231,15 @@ def validation_plan(found: Excitation, plan: Plan) -> Plan:
 
 
 def check_plan(model: Model, plan: Plan) -> None:
-    """Check the names and numbers of a plan."""
+    """Check the names and numbers of a plan.
+
+    Raises
+    ------
+    UnknownNameError
+        The criterion, the scaling, the kind or a joint does not exist.
+    ValueRangeError
+        A number is not above 0.
+    """
     if plan.criterion not in CRITERIA:
         raise UnknownNameError('criterion', plan.criterion, CRITERIA)
     if plan.scaling not in SCALINGS:
@@ -247,7 +255,13 @@ def check_plan(model: Model, plan: Plan) -> None:
 
 
 def noise_of_rows(given: Any, n: int, rows: int) -> Array:
-    """Return the standard deviation of each row from one number, n numbers or all of them."""
+    """Return the standard deviation of each row from one number, n numbers or all of them.
+
+    Raises
+    ------
+    ShapeError
+        The numbers are neither one, nor n, nor one for each row.
+    """
     noise = np.ones(n) if given is None else np.asarray(given, np.float64)
     if noise.shape not in ((), (n,), (rows,)):
         raise ShapeError('noise', f'shape {noise.shape}', f'({n},) or ({rows},)')

@@ -56,7 +56,7 @@ class Trapezoid:
         k = np.clip(np.searchsorted(edges, time, side='right') - 1, 0, len(self.ramps) - 1)
         ramp, cruise, since = self.ramps[k], self.cruises[k], time - edges[k]
         left = 2 * ramp + cruise - since
-        top = 1 / (ramp + cruise)  # largest rate of the fraction of the way
+        top = 1 / (ramp + cruise)  # largest rate of the completed fraction
         starting, stopping = since < ramp, left < ramp
         part = np.where(starting, 0.5 * top * since**2 / ramp, np.where(
             stopping, 1 - 0.5 * top * left**2 / ramp, top * (since - 0.5 * ramp)))

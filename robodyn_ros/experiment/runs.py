@@ -52,7 +52,7 @@ class Runs:
         """
         name = name or datetime.now(timezone.utc).strftime('%Y-%m-%dT%H-%M-%S')
         _check(name)
-        for k in range(1, MOST_OF_A_NAME):
+        for k in range(1, MOST_OF_A_NAME + 1):
             folder = self.root / (name if k == 1 else f'{name}-{k}')
             try:
                 folder.mkdir()

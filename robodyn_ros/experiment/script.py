@@ -190,7 +190,7 @@ def approach(dynamics: RobotDynamics, start: Array, goal: Array, rate: float,
     times : ndarray, shape (N,)
         Times, s.
     q, qd, qdd : ndarray, shape (N, n)
-        Positions, velocities and accelerations; rad or m, s.
+        Positions, velocities and accelerations; rad or m, and per s and s^2.
     """
     joints = dynamics.joints
     speed = np.minimum(APPROACH_FRACTION * joints.velocity_limit, FASTEST_APPROACH)

@@ -151,7 +151,10 @@ def _rows(observations: Observations) -> tuple[list[Array], list[Array]]:
 
 def _start(w: list[Array], current: list[Array], columns: list[int], known: Array,
            ) -> tuple[Array, Array, Array]:
-    """Solve ``g_j i_j = W_j theta``, which is linear, but biased by the noise of the currents."""
+    """Solve ``i_j / h_j = W_j theta`` with currents i_j, linear in 1 / h_j and theta.
+
+    The solution is biased by the noise of the currents.
+    """
     n, b = len(w), len(columns)
     gram, right = np.zeros((b + n, b + n)), np.zeros(b + n)
     for j in range(n):

@@ -18,7 +18,32 @@ ROUND_OFF = 1e-15  # a few units in the last place of 1
 
 
 class Bodies:
-    """The moving bodies of a description, parents first, with the links that are fixed to them."""
+    """The moving bodies of a description, parents first, with the links that are fixed to them.
+
+    Parameters
+    ----------
+    description : RobotDescription
+        The robot.
+    locked : dict of str to float
+        Positions of the joints that do not move, rad or m.
+    floating : bool
+        Whether the velocities begin with the six of the base.
+
+    Attributes
+    ----------
+    coordinates : list of Joint
+        The joints with positions of their own: neither fixed, locked nor mimic.
+    bodies : list of Joint
+        The joint that moves each body.
+    parents : list of int
+        Index of each body's parent; -1 is the base.
+    rotations, translations : list of ndarray, shape (3, 3) and (3,)
+        Pose of each body's joint in the parent's frame at position 0; translations in m.
+    frames : dict of str to LinkFrame
+        Body and pose of each link.
+    carried : dict of int to ndarray, shape (10,)
+        Inertial parameters of each body, in its frame; key -1 is the base.
+    """
 
     def __init__(self, description: RobotDescription, locked: dict[str, float],
                  floating: bool = False):

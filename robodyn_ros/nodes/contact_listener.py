@@ -54,7 +54,7 @@ class ContactListener:
         declare(node, 'contact_topic', 'observer/contact', 'topic of contacts '
                 '(robodyn_interfaces/Contact), used unless on_contact is none', read_only=True)
         declare(node, 'contact_timeout', 0.1, 'largest difference between the stamps of a contact '
-                'and of the joint states, s; others are ignored', range_=(0.001, 600.0))
+                'and of the joint states, s; other contacts are ignored', range_=(0.001, 600.0))
 
     def set_up(self) -> None:
         """Create the service, and the subscription if it is needed."""

@@ -164,7 +164,7 @@ class DynamicsPublisher(DynamicsNode):
             self._outputs.energy.watch(changes['energy_window'])
 
     def publish_diagnostics(self) -> None:
-        """Publish the state, and warn if efforts contradict what is said of them."""
+        """Publish the state, and warn if the measured efforts contradict their settings."""
         super().publish_diagnostics()
         if self._outputs is not None and self.active:
             self._outputs.efforts.warn(self)

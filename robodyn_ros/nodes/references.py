@@ -73,7 +73,7 @@ class ReferenceReader:
 
 
 def read(argument: tuple[bytes, Joints]) -> tuple[bool, Any]:
-    """Return stamp and arrays of a serialised trajectory, or an error; runs in a process."""
+    """Return (True, (stamp, arrays)) of a serialised trajectory, or (False, what is wrong)."""
     raw, joints = argument
     message = deserialize_message(raw, JointTrajectory)
     try:

@@ -153,7 +153,7 @@ class ModelHealth:
         return self.changes
 
     def excesses(self, drift: Drift) -> list[tuple[int, str, float, float]]:
-        """Return joint, kind, value and bound of every quantity that is judged."""
+        """Return the joint's index, kind, value and bound of every quantity that is judged."""
         rows: list[tuple[int, str, float, float]] = []
         for k, usual in enumerate(drift.friction):
             if drift.weight[k] * WINDOW < FEWEST:  # nothing is known yet
@@ -204,7 +204,7 @@ class ModelHealth:
         """Return the estimates of each joint, and the changes that have ended, as texts."""
         both = {name: memory.estimate() for name, memory in self.memories.items()}
         found = {f'health {name}': '; '.join(
-            f'{term}: {self._estimate(drift, k)}' for term, drift in both.items())
+            f'{memory}: {self._estimate(drift, k)}' for memory, drift in both.items())
             for k, name in enumerate(self.names)}
         if self.ended:
             found['health, ended'] = '; '.join(
@@ -283,7 +283,7 @@ def expected_residual(dynamics: RobotDynamics,
 
     Parameters
     ----------
-    dynamics : Dynamics
+    dynamics : RobotDynamics
         The identified robot.
     motions : iterable of (t, q, qd, tau)
         Times, shape (N,); positions, velocities and torques, shape (N, n): data that the

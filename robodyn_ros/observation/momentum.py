@@ -3,7 +3,8 @@
 The momentum p = M qd changes by ``dp/dt = u + tau_ext`` with ``u = tau + C' qd - g - friction``.
 The residual r follows tau_ext like a low-pass filter of order 1 (De Luca and Mattone, ICRA 2003)
 or 2 (Garofalo, Mansfeld, Jankowski and Ott, ICRA 2019): with ``s = p - p(0) - integral of (u +
-r)``, the order 1 is ``r = k s``, the order 2 ``dr/dt = k2 (k1 s - r)``.
+r)``, the order 1 is ``r = k s``, the order 2 ``dr/dt = k2 (k1 s - r)``. From the bandwidth f
+follow ``k = 2 pi f``, and ``k1 = k / 2`` and ``k2 = 2 k`` for critical damping.
 """
 
 from __future__ import annotations
@@ -134,7 +135,7 @@ class MomentumObserver:
         if self.order == 1:  # r at the end of the step, implicit in r
             self.residual = k * s / (1 + k * step)
         else:
-            k1, k2 = k / 2, 2 * k  # critically damped
+            k1, k2 = k / 2, 2 * k
             self.residual = (self.residual + step * k2 * k1 * s) / (
                 1 + step * k2 * (1 + step * k1))
         self._sum = self._sum + step * (u + self.residual)

@@ -23,7 +23,7 @@ def save_tracking_plot(joint_names: Sequence[str], errors: Sequence[tuple[str, A
     joint_names : sequence of str
         The n joints.
     errors : sequence of (str, ndarray, ndarray)
-        Title of the row, times (N,) in s, errors (N, n) in rad or m.
+        Title of the panel, times (N,) in s, errors (N, n) in rad or m.
     path : str or Path
         The file to write.
 

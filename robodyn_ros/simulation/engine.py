@@ -134,17 +134,17 @@ class Simulation:
 
     @property
     def velocity(self) -> Array:
-        """True joint velocities."""
+        """True joint velocities, rad/s or m/s."""
         return np.array(self._state.qvel[self._v])
 
     @property
     def motor_position(self) -> Array:
-        """True motor positions at the output of the gears; in rigid joints, joint positions."""
+        """True motor positions, rad or m at the gears' output; of rigid joints, the joints'."""
         return np.array(self._state.qpos[self._motor_q])
 
     @property
     def motor_velocity(self) -> Array:
-        """True motor velocities at the output of the gears."""
+        """True motor velocities at the output of the gears, rad/s or m/s."""
         return np.array(self._state.qvel[self._motor_v])
 
     @property

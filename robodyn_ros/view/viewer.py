@@ -149,10 +149,10 @@ def serve(model: Model, folders: Iterable[Path] = (), *, port: int = PORT,
 
     Raises
     ------
-    ValueRangeError, OutputError
-        The port is out of range, or in use.
     ValueRangeError
-        The motion or the other model has other joints.
+        The port is out of range, or the motion or the other model has other joints.
+    OutputError
+        The port is in use.
     """
     for what, one in (('motion', motion), ('other model', beside)):
         if one is not None and tuple(one.joint_names) != model.joint_names:

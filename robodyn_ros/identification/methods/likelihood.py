@@ -21,8 +21,8 @@ def maximum_likelihood(problem: Problem) -> Estimate:
 
     doi 10.1177/027836402760475379. The covariance of a sample's residuals is
     ``B S B' + diag(sigma^2)``, with the derivatives B of the torque with respect to the motion.
-    S, the covariance of the noise of the motion, follows from its difference from the motion with
-    little noise.
+    S, the diagonal covariance of the noise of the motion, is that of its difference from the
+    smooth motion (`Segment.smooth`).
     """
     linear = problem.observations.linear
     if linear.loops is not None or linear.rows != linear.joints.n:
