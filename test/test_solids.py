@@ -36,7 +36,7 @@ def test_solids_agree_with_mujoco(kind):
                                np.sort(oracle.body_inertia[1]), rtol=1e-12)
 
 
-def test_box_of_the_text():
+def test_a_box_has_the_inertia_of_the_closed_form():
     inertial = solids.box(0.1, 0.2, 0.3).inertial(mass=12.0)
     np.testing.assert_allclose(np.diag(inertial.inertia), [0.13, 0.10, 0.05])
 

@@ -126,7 +126,7 @@ Vector DynamicsLibrary::read_values(const std::string & text) const
             "--parametric to exchange them");
   }
   static const char * const reasons[] = {
-    "it is not a file that `robodyn export --values` wrote, or of another version",
+    "it is not a file that `robodyn export --values` wrote, or it is of another version",
     "it is for a robot with other joints, frames, gears or gravity",
     "it has too few or too many values", "a value is not a finite number"};
   Vector parameters = nominal();

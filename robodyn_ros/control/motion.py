@@ -14,7 +14,8 @@ RAMP = 2.0  # s from rest to the full motion
 class SmoothMotion:
     """A motion ``c + a s(t) sin(w t)`` of each joint about the middle of its range, from rest.
 
-    It covers at most a third of the range, and its velocity is at most half of the limit.
+    The factor s rises smoothly from 0 to 1 within 2 s. The motion covers at most a third of the
+    range, and its velocity is at most half of the limit.
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
 """Reads motor YAML: motors, gears and friction of joints, and what efforts mean.
 
-Its keys are described in ``docs/reference/conventions.md``.
+Its keys are described in ``docs/reference/files.md``.
 """
 
 from __future__ import annotations

@@ -163,11 +163,11 @@ class Dynamics(Reactions, TaskSpace, ParameterFunctions, WholeBody):
         return tau if f_ext is None else tau - self._external(q, f_ext)
 
     def gravity(self, q: ArrayLike, *, near: ArrayLike | None = None) -> Array:
-        """g(q), shape of q, N m or N: the torques that hold the robot at rest (Velagić 4.42)."""
+        """g(q), shape (n,) or (N, n), N m or N: what holds the robot at rest (Velagić 4.42)."""
         return self._gravity(q)
 
     def coriolis(self, q: ArrayLike, qd: ArrayLike, *, near: ArrayLike | None = None) -> Array:
-        """C(q, qd) qd, shape of q, N m or N: Coriolis, centrifugal and gyroscopic terms only."""
+        """C(q, qd) qd, shape of qd, N m or N: Coriolis, centrifugal and gyroscopic terms only."""
         return self._coriolis(q, qd)
 
     def coriolis_matrix(self, q: ArrayLike, qd: ArrayLike, *,
@@ -215,7 +215,7 @@ class Dynamics(Reactions, TaskSpace, ParameterFunctions, WholeBody):
                          f_ext: Wrenches | None = None, *,
                          base_motion: BaseMotion | None = None,
                          near: ArrayLike | None = None) -> Array:
-        """Accelerations, shape of q: ``M qdd = tau + sum J' F - C qd - g - friction``.
+        """Accelerations, shape of qd: ``M qdd = tau + sum J' F - C qd - g - friction``.
 
         Parameters as in `inverse_dynamics`; ``tau`` in N m or N.
         """
@@ -228,7 +228,7 @@ class Dynamics(Reactions, TaskSpace, ParameterFunctions, WholeBody):
 
     def velocity_change(self, q: ArrayLike, qd: ArrayLike, tau: ArrayLike, damping: ArrayLike,
                         step: float) -> Array:
-        """Change of the velocities over one linearly implicit step of time, shape of q.
+        """Change of the velocities over one linearly implicit step of time, shape of qd.
 
         ``(M + step D) dv = step (tau - C qd - g - friction)``, where the diagonal D is the damping
         and the slope of friction. Light joints with much friction need far smaller steps without
@@ -250,7 +250,8 @@ class Dynamics(Reactions, TaskSpace, ParameterFunctions, WholeBody):
     def energy(self, q: ArrayLike, qd: ArrayLike, *, near: ArrayLike | None = None) -> Energy:
         """Kinetic and potential energy, J, each a float or shape (N,).
 
-        Potential energy is that of the moving bodies, relative to their mass in the root's origin.
+        Potential energy is that of the moving bodies; with all their mass at the root's origin, it
+        would be zero.
         """
         both = self.kernel('energy').single(q, qd)
         if both.ndim == 1:
@@ -258,11 +259,11 @@ class Dynamics(Reactions, TaskSpace, ParameterFunctions, WholeBody):
         return Energy(both[:, 0], both[:, 1])
 
     def momentum(self, q: ArrayLike, qd: ArrayLike) -> Array:
-        """Generalised momentum M qd, shape of q (Kolyubin 3.2.3)."""
+        """Generalised momentum M qd, shape of qd (Kolyubin 3.2.3)."""
         return self.kernel('momentum').single(q, qd)  # type: ignore[no-any-return]
 
     def momentum_terms(self, q: ArrayLike, qd: ArrayLike) -> tuple[Array, Array]:
-        """Momentum p = M qd and ``C' qd - g``, shape of q each.
+        """Momentum p = M qd and ``C' qd - g``, shape of qd each.
 
         ``dp/dt = tau + C' qd - g - friction`` (De Luca and others, ICRA 2005). The base is fixed.
         """
@@ -289,7 +290,7 @@ class Dynamics(Reactions, TaskSpace, ParameterFunctions, WholeBody):
 
     def velocities(self, q: ArrayLike, qd: ArrayLike, *,
                    near: ArrayLike | None = None) -> Array:
-        """Velocities of all joints, shape of q: qd itself."""
+        """Velocities of all joints, shape of qd: qd itself."""
         return check_array(qd, self.n, 'qd')
 
     def singularity(self, q: ArrayLike, *, near: ArrayLike | None = None) -> Any:

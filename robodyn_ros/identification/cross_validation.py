@@ -116,7 +116,7 @@ def cross_validate(model: Model | RobotDynamics, logs: Sequence[Log],
     model : Model or RobotDynamics
         The nominal robot.
     logs : sequence of Log
-        At least two runs.
+        At least two runs; if names repeat, their numbers are put in front of them.
     settings : Settings, optional
         Settings of the identification.
     progress : callable, optional
@@ -125,7 +125,7 @@ def cross_validate(model: Model | RobotDynamics, logs: Sequence[Log],
     Raises
     ------
     IdentificationError
-        If there are fewer than two logs, or two of one name.
+        If there are fewer than two logs.
     LogError
         If a log cannot be used.
     """

@@ -68,7 +68,7 @@ def load_model(
     locked_joints : mapping of str to float, optional
         Joints held at a position (rad or m); their links are merged into the carrying bodies.
     motors : str, Path or mapping, optional
-        Motor YAML, or its content (``docs/reference/conventions.md``).
+        Motor YAML, or its content (``docs/reference/files.md``).
     srdf : str or Path, optional
         SRDF file with ``<rotor_params>``.
     rotor_model : {'full', 'armature'}, optional

@@ -80,9 +80,13 @@ class Candidate:
     Attributes
     ----------
     model : Model
+        The model with its payload.
     dynamics : RobotDynamics
+        Its dynamics, compiled.
     built : Built
+        The answer of the process that built it.
     request : BuildRequest
+        The data from which it was built.
     origin : str
         Name of its source.
     base : Running or None
@@ -112,7 +116,7 @@ class ModelKeeper:
     on_swap : callable
         Called with the new `Running`.
     helper : HelperProcess, optional
-        Runs the work ``build``; without it models are built in this process.
+        Runs the task ``build``; without it models are built in this process.
     commands : bool
         Whether the dynamics are those of commanded torques, see `make_dynamics`.
     check : callable, optional

@@ -83,7 +83,7 @@ class Observer(DynamicsNode):
         """Declare the node's own parameters."""
         declare(self, 'bandwidth', 0.0, 'cutoff frequency of the residual, Hz; 0: that of the '
                 'thresholds in motors_file, or 20', range_=(0.0, 500.0))
-        declare(self, 'order', 1, 'order of the observer, 1 or 2', range_=(1, 2))
+        declare(self, 'order', 1, 'order of the observer', range_=(1, 2))
         declare(self, 'wrench_link', '', 'link on which the external wrench acts; empty: the link '
                 'behind the last joint')
         declare(self, 'wrench_axes', 'root', "axes of the external wrench: 'root' or 'link'")

@@ -16,7 +16,7 @@ from rclpy.node import Node
 
 MODEL_PARAMETERS: tuple[tuple[str, Any, str], ...] = (
     ('robot_description', '', 'URDF text; empty: wait for the topic robot_description'),
-    ('motors_file', '', 'YAML file with motor data (docs/reference/conventions.md); empty: none'),
+    ('motors_file', '', 'YAML file with motor data (docs/reference/files.md); empty: none'),
     ('effort', '', 'what efforts and commanded torques contain: a preset of `robodyn effort '
      "--presets`, or text such as 'measured: torque, gravity: removed'; empty: as in "
      'motors_file'),
