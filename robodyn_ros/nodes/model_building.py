@@ -183,7 +183,7 @@ def read_motors(text: str) -> dict[str, Any] | None:
         return None
     if not isinstance(content, dict):
         raise RobodynError('the motor data are not a mapping; valid: motor YAML, see '
-                           'docs/reference/conventions.md')
+                           'docs/reference/files.md')
     return content
 
 
