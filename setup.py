@@ -63,8 +63,8 @@ setup(
     python_requires='>=3.10',
     install_requires=['llvmlite>=0.39', 'lxml', 'numpy', 'PyYAML', 'urdfdom-py', 'xacro'],
     extras_require={**EXTRAS, 'all': sorted({
-        name for key in ('identify', 'sim', 'meshes', 'demo', 'notebook', 'view', 'fleet',
-                    'equations')
+        name for key in ('identify', 'sim', 'meshes', 'demo', 'notebook', 'view', 'formats',
+                         'fleet', 'equations')
         for name in EXTRAS[key]})},
     data_files=[
         ('share/ament_index/resource_index/packages', [f'resource/{NAME}']),

@@ -42,6 +42,8 @@ class Tree:
     floating : bool
         Whether the root moves freely. Its twist then comes first in qd, in its own axes, and its
         pose comes first in q; ``row`` has zeros in the first six columns.
+
+    The other attributes are those of `Model`, with the rotors after the bodies.
     """
 
     bodies: int

@@ -21,7 +21,7 @@ def simulate(dynamics: Dynamics, reference: Array, step: float, kp: Array, kd: A
     Parameters
     ----------
     dynamics : Dynamics
-        The robot, a tree, with a width of the direction of friction.
+        The robot, a tree, with a smooth sign of Coulomb friction (`friction_width` above 0).
     reference : ndarray, shape (K, starts, 3 n)
         Positions, velocities and given torques at each step; the first are the states of the
         start. Rad or m, and N m or N.
