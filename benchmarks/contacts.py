@@ -141,7 +141,7 @@ class Watcher:
             thresholds, constant_thresholds(thresholds.joint_names, constant))]
 
     def states(self, row):
-        """Return whether each detector sees an accidental contact."""
+        """Return the state of contact that each detector finds after a sample."""
         t, q, qd, tau = row
         self.residual = self.observer.update(t, q, qd, tau)
         return [detector.update(t, qd, self.residual, self.observer.rate).state

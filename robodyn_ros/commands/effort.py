@@ -19,9 +19,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     add = parser.add_argument
     add('logs', nargs='*', type=Path, metavar='LOG',
-        help='bag (folder, .db3, .mcap), .csv or .npz file: the robot at rest in several poses, '
-        'or in motion')
-    add('--urdf', type=Path, metavar='FILE', help='URDF or xacro file of the robot')
+        help='bag or table as of robodyn identify: the robot at rest in several poses, or in '
+        'motion')
+    add('--urdf', type=Path, metavar='FILE', help='URDF, xacro or MJCF file of the robot')
     add_motors(parser)
     add_loops(parser)
     add('--format', type=Path, metavar='FILE', help='YAML file that describes the logs')

@@ -26,12 +26,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     add = parser.add_argument
     add('logs', nargs='+', type=Path, metavar='LOG',
-        help='bag (folder, .db3, .mcap), .csv or .npz file: a motion with the payload, or poses '
-        'in which the robot rests with it')
+        help='bag or table as of robodyn identify: a motion with the payload, or poses in which '
+        'the robot rests with it')
     add('--link', required=True, metavar='LINK', help='link that carries the payload')
     add('--model', type=Path, metavar='FOLDER',
         help='folder of an identification, with its URDF, motor data and uncertainty')
-    add('--urdf', type=Path, metavar='FILE', help='URDF or xacro file, instead of --model')
+    add('--urdf', type=Path, metavar='FILE', help='URDF, xacro or MJCF file, instead of '
+        '--model')
     add_motors(parser)
     add_loops(parser)
     add('--format', type=Path, metavar='FILE', help='YAML file that describes the logs')

@@ -65,6 +65,7 @@ class BaseState:
             raise StateError('no_odometry', 'no odometry has arrived yet')
         apart = nanoseconds(stamp) - self._stamp
         if abs(apart) > self._timeout:
-            raise StateError('no_odometry', f'the last odometry is {apart * 1e-9:.3f} s older '
-                             f'than the joint state; valid: at most {self._timeout * 1e-9:g} s')
+            raise StateError('no_odometry', f'the last odometry is {abs(apart) * 1e-9:.3f} s '
+                             f'{"older" if apart > 0 else "newer"} than the joint state; valid: '
+                             f'at most {self._timeout * 1e-9:g} s')
         return self._pose, self._twist
