@@ -119,9 +119,9 @@ def test_links_and_drives_are_identified_from_two_torques(rng):
     links = rd.Dynamics(true.without_motors().with_standard_parameters(
         np.where(np.arange(17 * 7) % 17 < 13, chi.ravel(), 0)))
     motors = rd.Dynamics(true)
-    mean = log.period
+    period = log.period
     t, q, qd, qdd = fourier_motion(true, np.random.default_rng(2), 25, 200, frequency=0.2)
-    log = rd.Log(t, q, links.inverse_dynamics(q, qd, qdd), period=mean,
+    log = rd.Log(t, q, links.inverse_dynamics(q, qd, qdd), period=period,
                  tau_motor=motors.inverse_dynamics(q, qd, qdd), joint_names=true.joint_names)
     for kind, count in (('model2', 92), ('model3', 28), ('model1', 64)):
         result = rd.identify(true, log, kind=kind, decimation=0.0, friction='coulomb')

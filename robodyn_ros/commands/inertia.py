@@ -24,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             solid.add_argument(size, type=float, help='m')
         solid.set_defaults(solid=name, sizes=sizes)
     mesh = commands.add_parser('mesh', help='the volume that a mesh file encloses')
-    mesh.add_argument('file', type=Path)
+    mesh.add_argument('file', type=Path, help='STL, OBJ, PLY, OFF or DAE file')
     mesh.add_argument('--scale', type=float, default=1.0, help='0.001 if it is in millimetres')
     mesh.set_defaults(solid='mesh')
     for solid in commands.choices.values():

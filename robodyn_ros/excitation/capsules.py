@@ -28,7 +28,7 @@ class Capsule:
 
 
 def capsules_of(model: Model, folders: tuple[Path, ...] = ()) -> tuple[list[Capsule], list[str]]:
-    """Return a capsule for each link with collision geometry, and the links without one.
+    """Return a capsule for each link with collision geometry, and why a link got none.
 
     Parameters
     ----------

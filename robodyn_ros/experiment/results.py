@@ -155,10 +155,11 @@ def split_logs(logs: Sequence[Log], fraction: float) -> tuple[list[Log], list[Lo
 
 
 def free_motions(result: Result, logs: Sequence[Log]) -> list[Motion]:
-    """Return t, q, qd and tau of logs whose residual is that of the model; empty if they are not.
+    """Return (t, q, qd, tau) of each log if the model alone must explain all torques, else [].
 
-    These are logs with measured velocities, without a payload and known extra torques, of a robot
-    without closed loops, and of a kind of identification that explains the torques of all joints.
+    This is so for logs with measured velocities, without a payload and known extra torques, of a
+    robot without closed loops, and of a kind of identification that explains the torques of all
+    joints.
     """
     robot, settings = result.linear.whole, result.settings
     special = any(log.extra is not None or log.loaded or log.qd is None for log in logs)
