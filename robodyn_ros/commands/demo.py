@@ -16,7 +16,7 @@ from robodyn_ros.packages import explained
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument('--urdf', type=Path, metavar='FILE',
-                        help='URDF or xacro file of another robot')
+                        help='URDF, xacro, SDF or MJCF file of another robot')
     parser.add_argument('--seconds', type=float, default=20.0, metavar='SECONDS',
                         help='duration of the demo (default: 20)')
     parser.add_argument('--record', type=Path, metavar='FOLDER',

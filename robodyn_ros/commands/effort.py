@@ -21,7 +21,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add('logs', nargs='*', type=Path, metavar='LOG',
         help='bag or table as of robodyn identify: the robot at rest in several poses, or in '
         'motion')
-    add('--urdf', type=Path, metavar='FILE', help='URDF, xacro or MJCF file of the robot')
+    add('--urdf', type=Path, metavar='FILE',
+        help='URDF, xacro, SDF or MJCF file of the robot')
     add_motors(parser)
     add_loops(parser)
     add('--format', type=Path, metavar='FILE', help='YAML file that describes the logs')

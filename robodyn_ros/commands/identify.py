@@ -52,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add('logs', nargs='*', type=Path, metavar='LOG',
         help='bag (folder, .db3, .mcap; .bag of ROS 1), or .csv, .npz, .mat or .parquet file')
     add('--urdf', type=Path, required=True, metavar='FILE',
-        help='URDF, xacro or MJCF file of the robot')
+        help='URDF, xacro, SDF or MJCF file of the robot')
     add_motors(parser)
     add_loops(parser)
     add('-o', '--output', type=Path, default=Path('identified'), metavar='FOLDER',

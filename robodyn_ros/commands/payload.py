@@ -31,8 +31,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add('--link', required=True, metavar='LINK', help='link that carries the payload')
     add('--model', type=Path, metavar='FOLDER',
         help='folder of an identification, with its URDF, motor data and uncertainty')
-    add('--urdf', type=Path, metavar='FILE', help='URDF, xacro or MJCF file, instead of '
-        '--model')
+    add('--urdf', type=Path, metavar='FILE',
+        help='URDF, xacro, SDF or MJCF file, instead of --model')
     add_motors(parser)
     add_loops(parser)
     add('--format', type=Path, metavar='FILE', help='YAML file that describes the logs')

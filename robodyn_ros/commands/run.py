@@ -26,7 +26,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add('node', metavar='NODE', choices=NODE_NAMES, help=f'one of: {", ".join(NODE_NAMES)}')
     add('--urdf', type=Path, metavar='FILE',
-        help='URDF or xacro file of the robot (default: the topic robot_description)')
+        help='URDF, xacro, SDF or MJCF file of the robot (default: the topic '
+        'robot_description)')
     add('--xacro', nargs='+', default=[], metavar='name:=value',
         help='arguments of a xacro file')
     add('--trust', action='store_true', help='xacro files can run code: do not expand this one '

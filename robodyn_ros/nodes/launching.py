@@ -28,8 +28,8 @@ PACKAGE = 'robodyn_ros'
 # short names of parameters that hold files
 SHORT = {'motors': 'motors_file', 'loops': 'loops_file', 'truth': 'truth_file'}
 ROBOT = {
-    'urdf': 'URDF or xacro file of the robot; empty: the topic robot_description, which '
-            'robot_state_publisher publishes',
+    'urdf': 'URDF, xacro, SDF or MJCF file of the robot; empty: the topic robot_description, '
+            'which robot_state_publisher publishes',
     'xacro_args': 'arguments of the xacro file: "name:=value name:=value"',
     'config': 'YAML file of parameters, which is read after the files in config/',
     'namespace': 'namespace of all nodes and topics of the robot',
