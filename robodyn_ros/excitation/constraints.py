@@ -285,10 +285,19 @@ class Constraints:
         return cotangent
 
     def worst(self, motion: Motion) -> dict[str, float]:
-        """Return the worst value of every limit over the samples, by name."""
+        """Return the worst value of every limit over the samples, by name; see `Family`."""
         torque = self.dynamics.inverse_dynamics(motion.q, motion.qd, motion.qdd)
         return {family.name: float(family.values.max())
                 for family in self.families(motion, torque)}
+
+    def exceeded(self, motion: Motion) -> list[str]:
+        """Return the limits that a motion exceeds, each with by how much, the worst first."""
+        torque = self.dynamics.inverse_dynamics(motion.q, motion.qd, motion.qdd)
+        families = [(float(family.values.max()), family)
+                    for family in self.families(motion, torque)]
+        return [f'{family.name} (by ' + (f'{100 * value:.3g} %)' if family.points is None
+                                         else f'{value:.3g} m)')
+                for value, family in sorted(families, key=lambda entry: -entry[0]) if value > 0]
 
 
 def tip_of(model: Model) -> str:
