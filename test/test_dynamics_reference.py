@@ -151,6 +151,7 @@ def test_payload(rng):
     model = rd.load_model(PANDA_URDF)
     q, qd, qdd = rng.uniform(-1, 1, (3, model.n))
     com, tensor = np.array([0.02, 0.01, 0.1]), np.diag([0.02, 0.03, 0.04])
+    before = model.inertial_parameters.copy()
     loaded = model.with_payload('panda_hand', 3.0, com, tensor)
     # the payload as a separate link
     text = PANDA_URDF.read_text().replace('</robot>', link(
@@ -159,8 +160,7 @@ def test_payload(rng):
     expected = rd.Dynamics(rd.load_model(text)).inverse_dynamics(q, qd, qdd)
     np.testing.assert_allclose(rd.Dynamics(loaded).inverse_dynamics(q, qd, qdd), expected,
                                atol=1e-11)
-    assert model.inertial_parameters[-1, 6] != loaded.inertial_parameters.sum()
-    assert loaded is not model
+    np.testing.assert_array_equal(model.inertial_parameters, before)
     for bad in ({'mass': -1.0}, {'mass': np.nan}, {'mass': 1.0, 'com': [1, 2]},
                 {'mass': 1.0, 'inertia': np.diag([1.0, 0.1, 0.1])},
                 {'mass': 1.0, 'inertia': np.full((3, 3), np.inf)}):

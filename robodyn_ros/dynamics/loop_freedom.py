@@ -1,4 +1,4 @@
-"""Chooses the independent joints of closed loops whose driven joints alone are known."""
+"""Closes loops of which only the driven joints are known, and chooses independent joints."""
 
 from __future__ import annotations
 
