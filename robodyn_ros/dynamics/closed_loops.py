@@ -200,6 +200,8 @@ class ClosedLoopDynamics(LoopKinematics):
             Positions and velocities of all independent joints.
         qdd : array-like, shape (d,) or (N, d)
             Accelerations of the d driven joints, in the order of `driven_names`.
+        f_ext, base_motion, near
+            See `Dynamics.inverse_dynamics` and `RobotDynamics`.
 
         Returns
         -------

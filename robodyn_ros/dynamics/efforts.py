@@ -102,6 +102,8 @@ def complete_torque(dynamics: RobotDynamics, q: Array, qd: Array, torque: Array,
         State.
     torque : ndarray, shape (n,) or (N, n)
         Measured efforts times `effort_factors`, N m or N.
+    near : ndarray, optional
+        Pose of all joints near which closed loops are closed.
     """
     meaning = dynamics.model.effort
     if meaning.gravity == 'removed':

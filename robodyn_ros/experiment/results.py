@@ -217,10 +217,10 @@ def write_results(result: Result, validation: Validation, consistent: Validation
         The folder; it is created if it does not exist.
     contact : dict, optional
         Thresholds of contacts for the motor file, see `contact_section`.
-    reduced : Result, optional
-        The estimate of the significant parameters alone.
     residual : dict, optional
         Expected residuals for the motor file, see `residual_section`.
+    reduced : Result, optional
+        The estimate of the significant parameters alone.
 
     Returns
     -------
