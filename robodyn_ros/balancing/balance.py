@@ -21,7 +21,7 @@ from robodyn_ros.balancing.elements import (
     Spring,
     pull_of,
     shaking_of,
-    twist_of,
+    torsion_of,
     weight_of,
 )
 from robodyn_ros.dynamics import RobotDynamics, dynamics_of
@@ -89,7 +89,7 @@ class Balance:
         for joint, stiffness, rest in zip(self.joint_springs, self.joint_stiffnesses,
                                           self.joint_rests, strict=True):
             if stiffness:
-                turned, constant = twist_of(self.dynamics, poses, joint)
+                turned, constant = torsion_of(self.dynamics, poses, joint)
                 total -= stiffness * (turned + rest * constant)
         return total[0] if given.ndim == 1 else total
 
@@ -131,7 +131,7 @@ def balance_gravity(robot: Robot, *, counter_masses: Sequence[CounterMass] = (),
     else:
         q = _states('poses', poses, dynamics.n)
     motion = dynamics.motion(q, np.zeros_like(q))
-    turns = [twist_of(dynamics, q, spring) for spring in joint_springs]
+    turns = [torsion_of(dynamics, q, spring) for spring in joint_springs]
     columns = [*(weight_of(dynamics, motion, mass) for mass in counter_masses),
                *(pull_of(dynamics, motion, spring) for spring in springs),
                *(stiff for stiff, _ in turns), *(constant for _, constant in turns)]

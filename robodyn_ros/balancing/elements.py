@@ -128,7 +128,13 @@ def shaking_of(dynamics: RobotDynamics, motion: FullMotion, qdd: Array,
 
 
 def pull_of(dynamics: RobotDynamics, motion: FullMotion, spring: Spring) -> Array:
-    """Return the torques that hold a robot against a spring of 1 N/m, shape (N, n)."""
+    """Return the torques that hold a robot against a spring of 1 N/m, shape (N, n).
+
+    Raises
+    ------
+    ValueRangeError
+        The rest length is negative or infinite, or the points of a spring with one meet.
+    """
     if not 0 <= spring.rest_length < np.inf:
         raise ValueRangeError('rest_length', spring.rest_length, 'a length of at least 0 m')
     places = real_array('points', spring.points, (2, 3))
@@ -145,10 +151,15 @@ def pull_of(dynamics: RobotDynamics, motion: FullMotion, spring: Spring) -> Arra
     return -ends[0].force_at_joints(stretched) + ends[1].force_at_joints(stretched)
 
 
-def twist_of(dynamics: RobotDynamics, q: Array, spring: JointSpring) -> tuple[Array, Array]:
+def torsion_of(dynamics: RobotDynamics, q: Array, spring: JointSpring) -> tuple[Array, Array]:
     """Return the torques that hold a robot against a spring at a joint, (N, n) each.
 
     First for a stiffness of 1 N m/rad and a rest position of zero, then for a constant 1 N m.
+
+    Raises
+    ------
+    UnknownNameError
+        The robot has no such joint, or it is not independent.
     """
     if spring.joint not in dynamics.joint_names:
         raise UnknownNameError('joint of a spring', spring.joint, dynamics.joint_names)

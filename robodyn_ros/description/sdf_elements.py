@@ -33,7 +33,13 @@ def is_extension(element: etree._Element) -> bool:
 
 
 def check_content(element: etree._Element, where: str) -> None:
-    """Refuse an element that SDF does not know, where it might change the dynamics."""
+    """Refuse an element that SDF does not know, where it might change the dynamics.
+
+    Raises
+    ------
+    DescriptionError
+        It contains such an element.
+    """
     known = _CONTENT[local_name(element)].split()
     for child in element:
         if not is_extension(child) and child.tag not in known:
@@ -97,7 +103,13 @@ def limit_of(element: etree._Element | None, tag: str, where: str, default: floa
 
 
 def vector_of(element: etree._Element, count: int, where: str) -> Array:
-    """Return the numbers that an element holds."""
+    """Return the numbers that an element holds.
+
+    Raises
+    ------
+    DescriptionError
+        The element does not hold this many finite numbers.
+    """
     words = (element.text or '').split()
     if len(words) != count:
         raise DescriptionError(f'<{local_name(element)}> is {(element.text or "").strip()[:60]!r}',
@@ -107,7 +119,13 @@ def vector_of(element: etree._Element, count: int, where: str) -> Array:
 
 
 def pose_of(element: etree._Element | None, where: str) -> Pose:
-    """Return the pose that ``<pose>`` holds; absent or empty: the identity."""
+    """Return the pose that ``<pose>`` holds; absent or empty: the identity.
+
+    Raises
+    ------
+    DescriptionError
+        The numbers or their format are not understood.
+    """
     if element is None or not (element.text or '').strip():
         return IDENTITY
     form = element.get('rotation_format') or 'euler_rpy'

@@ -57,6 +57,11 @@ class IncludedFiles:
             The file that contains it; None for a text, which cannot include files.
         nested : int
             Number of files around it.
+
+        Raises
+        ------
+        DescriptionError
+            The file cannot be found or read, is not SDF, or there are too many files.
         """
         uri = (element.findtext('uri') or '').strip()
         place = {'element': f'<include> {uri[:100]!r}', 'line': element.sourceline}

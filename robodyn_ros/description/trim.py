@@ -56,7 +56,13 @@ def name_of(element: etree._Element, default: str = '') -> str:
 
 
 def trim(root: etree._Element) -> tuple[etree._Element, dict[str, int], list[Finding]]:
-    """Return what dynamics need, checked; the line of each 'link NAME'; and findings."""
+    """Return what dynamics need, checked; the line of each 'link NAME'; and findings.
+
+    Raises
+    ------
+    DescriptionError
+        There is no link, a name is defined twice, or the description is too large.
+    """
     trimmed = etree.Element('robot', name=name_of(root, 'robot'))
     lines: dict[str, int] = {}
     findings: list[Finding] = []

@@ -34,6 +34,11 @@ def accumulate(kernel: Kernel | LargeRegressor, q: Array, qd: Array, qdd: Array,
         Motion and torque.
     weights : ndarray, shape (n,)
         Factor of each joint's rows, 1 / standard deviation of its noise.
+
+    Raises
+    ------
+    ShapeError
+        An array has another shape.
     """
     n, p = kernel.nonzero.shape
     for name, values in (('q', q), ('qd', qd), ('qdd', qdd), ('tau', tau)):

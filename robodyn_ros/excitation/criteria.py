@@ -49,6 +49,11 @@ class Criterion:
     noise : ndarray, shape (rows,)
         Standard deviation of the torque of each row, N m or N; its inverse is the row's weight.
 
+    Raises
+    ------
+    UnknownNameError
+        There is no such criterion or scaling.
+
     Notes
     -----
     If the linear model has a payload, the motion counts twice: without and with the payload.

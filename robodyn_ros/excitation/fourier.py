@@ -102,7 +102,13 @@ class Excitation:
         return Motion(q, qd * moving, qdd * moving, qddd * moving)
 
     def samples(self, rate: float) -> tuple[Array, Motion]:
-        """Return times (N,) and the motion at a rate (Hz), both ends included."""
+        """Return times (N,) and the motion at a rate (Hz), both ends included.
+
+        Raises
+        ------
+        ValueRangeError
+            The rate is not a number above 0.
+        """
         if not (np.isfinite(rate) and rate > 0):
             raise ValueRangeError('rate', rate, 'a number > 0 Hz')
         t = np.linspace(0, self.duration, int(np.ceil(self.duration * rate)) + 1)
@@ -199,6 +205,11 @@ class Basis:
         Number K of harmonics, at least 2.
     samples : int
         Number of samples of one period.
+
+    Raises
+    ------
+    ValueRangeError
+        There are fewer than two harmonics.
     """
 
     def __init__(self, period: float, harmonics: int, samples: int):
@@ -229,7 +240,13 @@ class Basis:
         return self._free.shape[1]
 
     def motion(self, x: Array) -> Motion:
-        """Return the motion at the samples for x, shape (1 + free, n), with the centre first."""
+        """Return the motion at the samples for x, shape (1 + free, n), with the centre first.
+
+        Raises
+        ------
+        ShapeError
+            x has another shape.
+        """
         if x.shape[0] != 1 + self.free:
             raise ShapeError('x', f'shape {x.shape}', f'({1 + self.free}, n)')
         return Motion(x[0] + self.positions @ x[1:], self.velocities @ x[1:],

@@ -212,7 +212,13 @@ def _judged(observations: Observations, base: BaseParameters, estimate: Estimate
 
 def measured_pieces(dynamics: RobotDynamics, logs: Sequence[Log], settings: Settings,
                     notes: list[str]) -> list[Piece]:
-    """Return the uninterrupted pieces of logs; remarks are added to the notes."""
+    """Return the uninterrupted pieces of logs; remarks are added to the notes.
+
+    Raises
+    ------
+    IdentificationError
+        There is no log.
+    """
     if not logs:
         raise IdentificationError('no log was given; valid: at least one')
     found = []
@@ -239,7 +245,13 @@ def _restored(model: Model, nominal: Model, settings: Settings) -> Model:
 
 
 def sample_options(dynamics: RobotDynamics, settings: Settings) -> dict[str, Any]:
-    """Return the arguments of `Observations` that select the samples."""
+    """Return the arguments of `Observations` that select the samples.
+
+    Raises
+    ------
+    UnknownNameError
+        A setting names a joint that the robot does not have.
+    """
     n, names = dynamics.joints.n, dynamics.joints.joint_names
     slow = np.broadcast_to(np.asarray(0.0 if settings.slow is None else settings.slow,
                                       np.float64), (n,)).copy()
@@ -275,7 +287,13 @@ def _parts(size: int, count: int) -> list[slice]:
 
 
 def known_parameters(settings: Settings) -> dict[str, float]:
-    """Return parameters that the settings give, by their names."""
+    """Return parameters that the settings give, by their names.
+
+    Raises
+    ------
+    IdentificationError
+        The mass of the payload is not above 0, or no link carries it.
+    """
     if settings.payload_mass is None:
         return {}
     if settings.payload is None or not settings.payload_mass > 0:

@@ -74,6 +74,11 @@ class Observations:
         Joints whose torques are used.
     known : dict of str to float, optional
         Known parameters of the linear model; their torque is subtracted, their column is zero.
+
+    Raises
+    ------
+    LogError
+        A segment is too short for the parallel filter, or has no motor torques that are needed.
     """
 
     def __init__(self, linear: LinearModel, segments: list[Segment], *,
@@ -112,7 +117,13 @@ class Observations:
                             known={self.linear.names[k]: v for k, v in self.known.items()})
 
     def torque(self, k: int) -> Array:
-        """Return the torque of segment k that the parameters must explain, shape (M, rows)."""
+        """Return the torque of segment k that the parameters must explain, shape (M, rows).
+
+        Raises
+        ------
+        LogError
+            The segment has no motor torques, and the kind of identification needs them.
+        """
         segment, linear = self.segments[k], self.linear
         tau = segment.tau if segment.extra is None else segment.tau - segment.extra
         if self._rest is not None:

@@ -22,7 +22,13 @@ MOST_MESSAGES = 10_000_000  # 2.7 hours at 1 kHz; arrays of this many samples fi
 
 
 def read_bag(path: Path, form: LogFormat) -> tuple[dict[str, Array], list[str], list[str]]:
-    """Return the arrays of a bag, the names of its joints, and notes."""
+    """Return the arrays of a bag, the names of its joints, and notes.
+
+    Raises
+    ------
+    LogError
+        The bag cannot be read, or has no states with positions and efforts of every joint.
+    """
     notes: list[str] = []
     states = _joint_states(path, form.topic, notes)
     if not states:

@@ -25,7 +25,13 @@ NUMBERS, TEXTS = 'biuf', 'US'  # kinds of NumPy types that a log may contain
 
 def read_npz(path: Path, form: LogFormat, model: Model,
              ) -> tuple[dict[str, Array], list[str], list[str]]:
-    """Return the arrays of an NPZ file, the names of its joints, and notes."""
+    """Return the arrays of an NPZ file, the names of its joints, and notes.
+
+    Raises
+    ------
+    LogError
+        The file cannot be read.
+    """
     check_regular(path, LARGEST_TABLE, error=LogError)
     try:
         _check_npz(path)
@@ -66,7 +72,13 @@ def _of_currents(key: str, name: str, form: LogFormat) -> list[str]:
 
 def read_mat(path: Path, form: LogFormat, model: Model,
              ) -> tuple[dict[str, Array], list[str], list[str]]:
-    """Return the arrays of a MAT file (up to version 7, or 7.3), the joints' names, and notes."""
+    """Return the arrays of a MAT file (up to version 7, or 7.3), the joints' names, and notes.
+
+    Raises
+    ------
+    LogError
+        The file cannot be read.
+    """
     check_regular(path, LARGEST_TABLE, error=LogError)
     try:
         there = _hdf(path) if path.read_bytes()[:128].find(b'MATLAB 7.3') >= 0 else _mat(path)
@@ -107,7 +119,13 @@ def _hdf(path: Path) -> dict[str, Array]:
 
 def read_parquet(path: Path, form: LogFormat, model: Model,
                  ) -> tuple[dict[str, Array], list[str], list[str]]:
-    """Return the arrays of a Parquet file, the names of its joints, and notes."""
+    """Return the arrays of a Parquet file, the names of its joints, and notes.
+
+    Raises
+    ------
+    LogError
+        The file cannot be read, or is too large.
+    """
     check_regular(path, LARGEST_TABLE, error=LogError)
     parquet = package('pyarrow.parquet')
     try:
@@ -149,7 +167,13 @@ def _check_npz(path: Path) -> None:
 
 def read_csv(path: Path, form: LogFormat, model: Model,
               ) -> tuple[dict[str, Array], list[str], list[str]]:
-    """Return the arrays of a CSV file, the names of its joints, and notes."""
+    """Return the arrays of a CSV file, the names of its joints, and notes.
+
+    Raises
+    ------
+    LogError
+        The file cannot be read, or has no lines of numbers.
+    """
     notes: list[str] = []
     check_regular(path, LARGEST_TABLE, error=LogError)
     try:

@@ -123,7 +123,13 @@ class GazeboWorld:
         self._writer.check()
 
     def reconnect(self) -> None:
-        """Start a new process that writes to Gazebo; `appear` must be called next."""
+        """Start a new process that writes to Gazebo; `appear` must be called next.
+
+        Raises
+        ------
+        GazeboError
+            The connection was closed with `close`.
+        """
         if self._listener.interrupted:
             raise GazeboError('the connection to Gazebo is closed')
         self._writer.close()

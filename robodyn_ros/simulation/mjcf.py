@@ -49,7 +49,13 @@ def write_mjcf(robot: Result | Model | ClosedLoopDynamics, path: str | Path) -> 
 
 
 def mjcf_of(robot: Result | Model | ClosedLoopDynamics) -> str:
-    """Return the text that `write_mjcf` writes."""
+    """Return the text that `write_mjcf` writes.
+
+    Raises
+    ------
+    IdentificationError
+        MuJoCo cannot read the robot.
+    """
     mujoco = package('mujoco')
     check_type('robot', robot, (Result, Model, ClosedLoopDynamics),
                'a Result of identify, a Model, or ClosedLoopDynamics')

@@ -23,6 +23,11 @@ def maximum_likelihood(problem: Problem) -> Estimate:
     ``B S B' + diag(sigma^2)``, with the derivatives B of the torque with respect to the motion.
     S, the diagonal covariance of the noise of the motion, is that of its difference from the
     smooth motion (`Segment.smooth`).
+
+    Raises
+    ------
+    IdentificationError
+        The robot has closed loops, or more than one torque for each joint.
     """
     linear = problem.observations.linear
     if linear.loops is not None or linear.rows != linear.joints.n:
