@@ -114,7 +114,10 @@ class Controller:
         self.state = None
 
     def holding_torque(self) -> Array:
-        """Return the torque that holds the last pose; zero if that is unknown or not safe."""
+        """Return the torque that holds the last pose, shape (n,), N m or N.
+
+        It is zero if the pose is unknown or the torque not safe.
+        """
         law, state = self.law, self.state
         if state is None or law.tuning is None:
             return np.zeros(law.dynamics.joints.n)

@@ -245,7 +245,10 @@ class Player:
         return playing, tau, saturated
 
     def sample(self, law: Law, now: int) -> tuple[Array, Array, Array] | None:
-        """Return q, qd and qdd of the reference at a time (ns), None if none is played then."""
+        """Return q, qd and qdd, shape (n,), of the reference at a time (ns).
+
+        None if no reference is played then.
+        """
         time = self._time(law, now)
         playing = self.playing
         if time is None or playing is None:

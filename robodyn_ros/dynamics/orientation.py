@@ -65,5 +65,5 @@ def rate_drift(matrix: Array, rates: Array, kind: str) -> Array:
 
 
 def inverse_rates(matrix: Array) -> Array:
-    """Return the inverse of T; the pseudo-inverse where the angles are singular."""
+    """Return the inverse of T, of its shape; the pseudo-inverse where the angles are singular."""
     return np.asarray(np.linalg.pinv(matrix, rcond=SINGULAR))

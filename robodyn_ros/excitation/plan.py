@@ -255,7 +255,9 @@ def check_plan(model: Model, plan: Plan) -> None:
 
 
 def noise_of_rows(given: Any, n: int, rows: int) -> Array:
-    """Return the standard deviation of each row from one number, n numbers or all of them.
+    """Return the standard deviation of each row, shape (rows,), N m or N.
+
+    It is given as one number, n numbers or all of them.
 
     Raises
     ------

@@ -45,7 +45,7 @@ class FilterChoice:
 
 
 def fast_speeds(velocities: Sequence[Array]) -> Array:
-    """Return a fast speed of each joint: the 95th percentile, or 1 where it does not move."""
+    """Return a fast speed of each joint, shape (n,): 95th percentile, or 1 if it does not move."""
     fast = np.quantile(np.abs(np.concatenate(velocities)), FAST_QUANTILE, axis=0)
     return np.where(fast > STANDING, fast, 1.0)
 

@@ -278,7 +278,7 @@ def factors_of(block: Block, part: slice = slice(None)) -> Array:
 
 
 def triangular(rows: Array) -> Array:
-    """Return R of the QR factorisation."""
+    """Return R of the QR factorisation, shape (min(N, p), p), for N rows of p numbers."""
     return np.asarray(np.linalg.qr(rows, mode='r'))
 
 

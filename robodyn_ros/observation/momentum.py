@@ -60,7 +60,10 @@ class Momentum:
         self._last: tuple[float, Array, Array] | None = None
 
     def step(self, t: float, q: Array, qd: Array, tau: Array) -> tuple[Array, Array, float]:
-        """Return p, the mean of u since the last state, and the time since then (0 at a start)."""
+        """Return p and the mean of u since the last state, shape (n,), and the time since then.
+
+        The time is 0 s at a start.
+        """
         p, rate = self._terms(q, qd)
         u = rate + tau
         if self._friction:
