@@ -36,7 +36,7 @@ class Excess:
     joint : int
         Index of the joint.
     value : float
-        Position, velocity or acceleration of the joint at that time.
+        Position, velocity or acceleration of the joint at that time; rad or m, and per s and s^2.
     """
 
     time: float

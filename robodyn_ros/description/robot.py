@@ -106,7 +106,10 @@ class Joint:
 
 @dataclass(frozen=True)
 class Friction:
-    """``viscous * speed + coulomb * sign(speed) + offset`` (Kolyubin 5.7-5.8)."""
+    """``viscous * speed + coulomb * sign(speed) + offset`` (Kolyubin 5.7-5.8).
+
+    N m s/rad and N m, or N s/m and N.
+    """
 
     viscous: float = 0.0
     coulomb: float = 0.0
@@ -122,9 +125,10 @@ class FrictionCurve:
     viscous, coulomb, offset : float
         As in `Friction`.
     asymmetric : float
-        Coefficient of the absolute velocity: viscous friction that depends on the direction.
+        Coefficient of the absolute velocity, N m s/rad or N s/m: viscous friction that depends on
+        the direction.
     stribeck : float
-        Additional dry friction at standstill, which decays with the speed.
+        Additional dry friction at standstill, which decays with the speed, N m or N.
     stribeck_velocity : float
         Speed at which it has decayed to 37 %, rad/s or m/s.
     load : float

@@ -33,7 +33,8 @@ class Log:
     tau : array-like, shape (N, n)
         Joint torques: those of the joint torque sensors, or the only ones that were measured.
     qd : array-like, shape (N, n), optional
-        Measured velocities. They are used only to detect wrong units.
+        Measured velocities. The fit differentiates the positions instead; these serve to detect
+        wrong units, and to find contact thresholds and expected residuals.
     tau_motor : array-like, shape (N, n), optional
         Torques of the motors, as they act on the joints (for the kinds ``links_and_drives`` and
         ``drives``).

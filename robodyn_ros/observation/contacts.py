@@ -99,10 +99,10 @@ class ContactDetector:
         t : float
             Time, s.
         qd, residual : ndarray, shape (n,)
-            Velocities and external torques.
+            Velocities (rad/s or m/s) and external torques (N m or N).
         rate : ndarray, shape (n,), optional
-            Rate of the momentum, `MomentumObserver.rate`; without it, the robot is assumed not
-            to accelerate.
+            Rate of the momentum, N m or N, `MomentumObserver.rate`; without it, the robot is
+            assumed not to accelerate.
         """
         torque = residual - self.offset
         slow = self._bands.update(t, torque)

@@ -108,7 +108,7 @@ class ModelHealth:
         t : float
             Time of the state, s.
         q, qd, residual : ndarray, shape (n,)
-            Positions, velocities, and the residual of the observer.
+            Positions (rad or m), velocities, and the residual of the observer (N m or N).
         contact : str
             ``none``, ``intended`` or ``accidental``; an accidental one is not free motion.
         """

@@ -34,14 +34,14 @@ class KalmanObserver:
     velocity_noise : array-like, shape (n,)
         Standard deviation of the measured velocities, rad/s or m/s.
     rate : array-like, shape (n,)
-        How fast external torques change: standard deviation of their change in a second.
+        How fast external torques change: standard deviation of their change in a second, N m or N.
 
     Attributes
     ----------
     residual : ndarray, shape (n,)
         The estimate of the external torques, N m or N.
     deviation : ndarray, shape (n,)
-        Its standard deviation in the steady state.
+        Its standard deviation in the steady state, N m or N.
     """
 
     def __init__(self, dynamics: RobotDynamics, period: float, torque_noise: ArrayLike,

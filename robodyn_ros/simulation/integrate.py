@@ -43,10 +43,11 @@ class SimulatedMotion:
     t : ndarray, shape (K,)
         Times, s.
     q, qd, tau : ndarray, shape (K, n)
-        Positions, velocities and torques of the independent joints; with a floating base, q has
-        n + 1 columns.
+        Positions (rad or m), velocities and torques (N m or N) of the independent joints; with a
+        floating base, q has n + 1 columns.
     theta, theta_d : ndarray, shape (K, n), or None
-        Positions and velocities of the motors of a robot with elastic joints.
+        Positions and velocities of the motors of a robot with elastic joints, at the output of
+        the gears.
     events : tuple of ndarray
         The times at which each of the given events happened, s.
     evaluations : int
