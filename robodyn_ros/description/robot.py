@@ -282,7 +282,9 @@ class Finding:
     source : str
         The file or element in which it was found.
     used : bool
-        Whether it is used; if not, ``reason`` says why.
+        Whether it is used.
+    reason : str
+        Why it is not used, or what was assumed in its place; may be empty.
     """
 
     joint: str
@@ -303,11 +305,12 @@ class Finding:
 class RobotDescription:
     """A robot as it was described, before fixed links are merged and joints are locked.
 
-    ``urdf`` is the URDF text that it was read from, with xacro expanded; it is empty for a
-    Denavit-Hartenberg table. ``floating`` says that the root link moves freely; a joint of type
-    ``floating`` that connects it to the environment is left out of ``joints``. ``gravity`` is
-    None where the description does not give it. ``effort`` says what measured efforts and
-    commanded torques contain. ``cuts`` are the closed loops that the description has, cut open.
+    ``urdf`` is the URDF text that it was read from, with xacro expanded, or a URDF that was
+    written from its MJCF or SDF; it is empty for a Denavit-Hartenberg table. ``floating`` says
+    that the root link moves freely; a joint of type ``floating`` that connects it to the
+    environment is left out of ``joints``. ``gravity``, m/s^2 in the root frame, is None where the
+    description does not give it. ``effort`` says what measured efforts and commanded torques
+    contain. ``cuts`` are the closed loops that the description has, cut open.
     """
 
     name: str

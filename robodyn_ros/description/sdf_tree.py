@@ -54,7 +54,7 @@ class Connection:
     position : ndarray, shape (3,)
         Origin of the joint in the world, m, at joint positions zero.
     axes : tuple of Axis
-        None of a fixed or ball joint, two of a universal joint or gearbox.
+        Empty for a fixed or ball joint; two for a universal joint or gearbox.
     pitch : float
         Advance of a screw, m/rad.
     gear : tuple of (float, str) or None

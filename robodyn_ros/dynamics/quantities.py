@@ -13,7 +13,7 @@ class Terms(NamedTuple):
     """The terms of the equations of motion.
 
     Mass matrix M, shape (n, n); Coriolis and centrifugal forces C qd, gravity g and friction,
-    shape (n,) each. For N states, the shapes are preceded by N.
+    shape (n,) each, N m or N. For N states, the shapes are preceded by N.
     """
 
     mass_matrix: Array

@@ -123,6 +123,11 @@ class Constraints:
         The nominal robot, with friction whose sign function is smooth.
     limits : Limits
         The limits to keep.
+
+    Attributes
+    ----------
+    notes : list of str
+        Links for which there is no capsule, and why.
     """
 
     dynamics: Dynamics

@@ -155,7 +155,11 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Errors:
-    """Relative errors as fractions: filtered errors by joint, and totals over all joints."""
+    """Relative errors as fractions: filtered errors by joint, and totals over all joints.
+
+    ``filtered`` and ``raw`` are errors of the identified model, ``nominal`` is the raw error of
+    the description and ``gravity`` that of its gravity torque alone.
+    """
 
     joints: dict[str, float]
     filtered: float
