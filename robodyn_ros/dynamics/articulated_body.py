@@ -1,12 +1,12 @@
 """The articulated-body algorithm (Featherstone, Rigid Body Dynamics Algorithms, chapter 7).
 
-It solves ``(M + D) x = f`` with a diagonal D, without computing M. The number of operations is in
+It solves ``(M + E) x = f`` with a diagonal E, without computing M. The number of operations is in
 proportion to the number of joints. Where M is nearly singular, the solution is far more accurate
 than that from the factors of M, whose entries are rounded before they cancel one another.
 
-A body with all that it carries, whose joints are free, has the articulated inertia
-``[[A, B], [B', D]]``: force and moment about its origin are ``F = A a + B w``, ``N = B' a + D w``
-for the acceleration a of its origin and its angular acceleration w.
+A body and all that it carries on joints without torque have the articulated inertia
+``[[A, B], [B', D]]``: the acceleration a of the body's origin and the angular acceleration w need
+the force ``F = A a + B w`` and the moment ``N = B' a + D w`` about this origin.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ Inertia = tuple[Any, Any, Any]  # A, B, D
 
 
 def is_articulated(tree: Tree, armature: Any) -> bool:
-    """Whether each coordinate moves the joint of one body, and no rotor spins on another one.
+    """Whether the algorithm is possible for a robot.
+
+    Each coordinate must move the joint of one body, and no rotor may spin as a body of its own.
 
     Parameters
     ----------
@@ -42,7 +44,16 @@ def is_articulated(tree: Tree, armature: Any) -> bool:
 
 def solve_articulated(tree: Tree, placements: Sequence[Placement], diagonal: Any,
                       right: Any) -> Any:
-    """Solve ``(M + diag(diagonal)) x = right``, arrays of shape (n,), M without armature.
+    """Solve ``(M + diag(diagonal)) x = right`` for x, with the M of the bodies alone.
+
+    Parameters
+    ----------
+    tree : Tree
+        The bodies.
+    placements : sequence of Placement
+        Their poses in their parents.
+    diagonal, right : ndarray, shape (n,)
+        The diagonal holds the armature; right, for example torques.
 
     Raises
     ------
@@ -104,7 +115,7 @@ def _mirrored(matrix: Any) -> Any:
 
 def _set_along_axis(freed: Inertia, tree: Tree, i: int, force: Vector, moment: Vector,
                     fraction: Any) -> None:
-    """Write the inertia along an axis, which is zero without armature, without cancellation."""
+    """Write the entries along a joint's axis without cancellation; without armature, all are 0."""
     a, b, d = freed
     k = int(np.argmax(np.abs(tree.axis[i])))
     force, moment = (part * (tree.axis[i, k] * fraction) for part in (force, moment))

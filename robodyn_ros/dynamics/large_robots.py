@@ -49,12 +49,12 @@ class LargeRobot:
     def __init__(self, compiled: CompiledModel):
         self._compiled, self._model = compiled, compiled.model
         tree = compiled.catalogue.light
-        if not uses_articulated(self._model, tree):  # whose kernels grow only linearly
+        if not uses_articulated(self._model, tree):  # else the kernels of `solved` grow linearly
             self.names += self.solved
         base = np.eye(6, tree.n) if tree.floating else np.zeros((0, tree.n))
         first = len(base)
         self._rows = np.concatenate([base, tree.row])
-        # which bodies each body hangs on, itself included: they have smaller numbers
+        # which bodies carry each body, itself included: they have smaller numbers
         self._carried_by = np.zeros((len(self._rows),) * 2)
         self._carried_by[:, :first] = 1.0
         for body in range(len(tree.row)):
