@@ -73,6 +73,17 @@ def test_deflection_holds_the_links():
     np.testing.assert_allclose([*qdd, *theta_dd], 0.0, atol=1e-9)
 
 
+@pytest.mark.parametrize('theta', [(-1.4, 0.2), (1.5, 0.1), (0.3, -0.8)])
+def test_links_come_to_rest_on_soft_springs(theta):
+    """Gravity changes the torque by more per radian than the springs, 3 and 2 N m/rad."""
+    model = rd.load_model(planar_2r(), gravity=GRAVITY, motors={'joints': {
+        'j1': {'armature': 0.1, 'stiffness': 3.0}, 'j2': {'armature': 0.1, 'stiffness': 2.0}}})
+    flexible = rd.FlexibleDynamics(model)
+    q = flexible.links_at_rest(theta)
+    np.testing.assert_allclose(q + flexible.deflection(q), theta, atol=1e-9)
+    assert flexible.natural_frequencies(q, motors_locked=True).min() > 0.05  # Hz: a stable pose
+
+
 def linearised(simulation):
     """Continuous eigenvalues of the engine's own finite differences about its state."""
     import mujoco

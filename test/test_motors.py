@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from oracle import Oracle
 from reference import Lagrange
-from robots import joint, link, robot
+from robots import PANDA_URDF, joint, link, robot
 
 import robodyn_ros as rd
 
@@ -219,3 +219,16 @@ def test_a_written_urdf_has_the_friction_offset(tmp_path):
                                                          'friction_offset="?"')
     findings = [f for f in rd.load_model(broken).findings if not f.used]
     assert [(f.joint, f.value) for f in findings] == [('j3', '?')]
+
+
+def test_a_written_urdf_keeps_locked_joints_where_they_were(tmp_path, rng):
+    model = rd.load_model(PANDA_URDF, locked_joints={
+        'panda_joint4': -0.7, 'panda_joint7': 0.4, 'panda_finger_joint1': 0.03})
+    rd.write_urdf(model, tmp_path / 'arm.urdf')
+    again = rd.load_model(tmp_path / 'arm.urdf')
+    assert again.joint_names == model.joint_names
+    for name, frame in model.link_frames.items():
+        np.testing.assert_allclose(again.link_frames[name].rotation, frame.rotation, atol=1e-12)
+        np.testing.assert_allclose(again.link_frames[name].translation, frame.translation,
+                                   atol=1e-12)
+    np.testing.assert_allclose(again.inertial_parameters, model.inertial_parameters, atol=1e-12)

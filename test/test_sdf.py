@@ -1,6 +1,7 @@
 """Robots from SDF: against MuJoCo, which gets the same robots as MJCF, and against libsdformat."""
 
 import numpy as np
+import pinocchio as pin
 import pytest
 
 mujoco = pytest.importorskip('mujoco')
@@ -236,6 +237,8 @@ def test_a_robot_survives_being_written(tmp_path, capsys, rng):
     rd.write_urdf(model, tmp_path / 'arm.urdf')
     again = rd.load_model(tmp_path / 'arm.urdf')
     assert again.joint_names == model.joint_names
+    # urdfdom refuses limits without effort or velocity
+    assert pin.buildModelFromXML((tmp_path / 'arm.urdf').read_text()).nq >= 6
     for name in ('translation', 'rotation', 'axis', 'row', 'inertial_parameters', 'lower',
                  'effort_limit', 'link_friction'):
         np.testing.assert_allclose(getattr(again, name), getattr(model, name), atol=1e-12)

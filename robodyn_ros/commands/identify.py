@@ -29,7 +29,6 @@ from robodyn_ros.experiment.results import (
     PHASES,
     Outcome,
     identify_and_write,
-    locked_joints,
     split_logs,
 )
 from robodyn_ros.identification import (
@@ -233,5 +232,3 @@ def _print(outcome: Outcome, validation: Sequence[Log], folder: Path) -> None:
     print(f'\nWritten to {folder}:')
     for path in outcome.files:
         print(f'  {path.name}')
-    if locked := locked_joints(outcome.result.model):
-        print(f'No URDF, because joints were locked: {", ".join(locked)}')

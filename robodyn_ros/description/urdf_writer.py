@@ -10,7 +10,7 @@ from robodyn_ros.description.xml import NO_LIMIT
 from robodyn_ros.spatial import Array, Inertial, inertia_components, rpy_from_rotation
 
 ENVIRONMENT = 'world'  # root link of a robot with a floating base
-UNLIMITED = 1e6  # m, range of a prismatic joint that has other limits, but none of its position
+UNLIMITED = 1e6  # m, range of a prismatic joint without limits of its position
 
 
 def urdf_text(description: RobotDescription) -> str:
@@ -72,9 +72,9 @@ def _add_joint(root: etree._Element, joint: Joint, description: RobotDescription
                                               ('effort', joint.effort)) if np.isfinite(value)}
     if bounded and kind != 'continuous':
         limits |= {'lower': joint.lower, 'upper': joint.upper}
-    elif limits and kind == 'prismatic':
+    elif kind == 'prismatic':
         limits |= {'lower': -UNLIMITED, 'upper': UNLIMITED}
-    if limits:  # other parsers of URDF refuse limits without velocity or effort
+    if limits:  # other parsers of URDF refuse slides without limits, and limits without effort
         limits = {'velocity': NO_LIMIT, 'effort': NO_LIMIT} | limits
         etree.SubElement(element, 'limit', {name: numbers([value])
                                             for name, value in limits.items()})

@@ -26,9 +26,11 @@ from robodyn_ros.spatial import Array
 
 _NODES = 9  # samples of the gears' torque that a polynomial in time interpolates
 _WINDOW = 0.02  # s, time before and after the state in which the samples are taken
-_SETTLING = 50  # iterations in which the links' deflection under gravity must converge
-_SETTLED = 1e-12  # rad, change of the deflection that ends the iterations
-_SETTLED_ROUGHLY = 1e-6  # rad, change that is accepted if convergence is slow
+_SETTLING = 100  # iterations in which the links must come to rest
+_SETTLED = 1e-11  # rad or m, step that ends the iterations
+_LARGEST_STEP = 0.3  # rad or m
+_DIFFERENCE = 1e-5  # rad or m, for the derivative of gravity
+_SOFTEST = 1e-6  # smallest stiffness that is used, relative to the largest one
 
 
 class ElasticTorque(NamedTuple):
@@ -187,15 +189,33 @@ class FlexibleDynamics:
         ------
         ValueRangeError
             The springs are too soft to hold the links against gravity.
+
+        Notes
+        -----
+        Newton's method, which goes downhill in the potential energy where it is not convex, so
+        that it finds stable poses only.
         """
         held = self._array('theta', theta)
-        q = held
+
+        def torque(bent: Array) -> Array:
+            """Return what is missing for a rest when the springs are bent so far."""
+            q = held.copy()
+            q[self.elastic] += bent
+            load = self.deflection(q, f_ext=f_ext, base_motion=base_motion)[self.elastic]
+            return self.stiffness * (bent + load)
+
+        bent = np.zeros(len(self.elastic))
+        steps = _DIFFERENCE * np.eye(len(bent))
         for _ in range(_SETTLING):
-            before, q = q, held - self.deflection(q, f_ext=f_ext, base_motion=base_motion)
-            if np.abs(q - before).max() < _SETTLED:
+            slope = np.array([torque(bent + step) - torque(bent - step) for step in steps])
+            values, axes = np.linalg.eigh((slope + slope.T) / (4 * _DIFFERENCE))
+            firmness = np.maximum(np.abs(values), _SOFTEST * np.abs(values).max())
+            step = axes @ (axes.T @ torque(bent) / firmness)
+            bent = bent - step * min(1.0, _LARGEST_STEP / max(np.abs(step).max(), _SETTLED))
+            if np.abs(step).max() < _SETTLED:
+                q = held.copy()
+                q[self.elastic] += bent
                 return q
-        if np.abs(q - before).max() < _SETTLED_ROUGHLY:
-            return q
         raise ValueRangeError('stiffness', self.stiffness.tolist(),
                               'springs that hold the links against gravity')
 

@@ -134,12 +134,6 @@ def identify_and_write(model: Model | RobotDynamics, logs: Sequence[Log],
     return Outcome(result, validation, consistent, tuple(files), fewer)
 
 
-def locked_joints(model: Model) -> list[str]:
-    """Return the locked joints of the description, whose links a URDF cannot keep separate."""
-    return [joint.name for joint in model.description.joints
-            if joint.type != 'fixed' and joint.name not in model.body_joints]
-
-
 def split_logs(logs: Sequence[Log], fraction: float) -> tuple[list[Log], list[Log]]:
     """Split logs: the first fraction of each for the fit, the rest for the validation.
 
@@ -241,7 +235,7 @@ def write_results(result: Result, validation: Validation, consistent: Validation
         save_parameters(result, fresh / PARAMETERS, validation)
         if reduced is not None:
             save_parameters(reduced, fresh / SIGNIFICANT)
-        if result.model.description.urdf and not locked_joints(result.model):
+        if result.model.description.urdf:
             write_urdf(result.model, fresh / URDF,
                        loops=fresh / LOOPS if result.model.description.cuts else None)
         save_motors(result.model, fresh / MOTORS, contact, residual)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from robodyn_ros._version import __version__
 from robodyn_ros.description.effort import effort_section
 from robodyn_ros.description.robot import CURVE
 from robodyn_ros.description.urdf import parse_urdf
-from robodyn_ros.description.urdf_writer import inertial_element, urdf_text
+from robodyn_ros.description.urdf_writer import inertial_element, numbers, urdf_text
 from robodyn_ros.description.xml import parse_xml
 from robodyn_ros.errors import IdentificationError, check_type
 from robodyn_ros.identification.consistency import consistent_bodies, is_consistent
@@ -23,7 +24,8 @@ from robodyn_ros.identification.model_uncertainty import ModelUncertainty
 from robodyn_ros.identification.result import Result
 from robodyn_ros.identification.validation import Validation
 from robodyn_ros.model import A_MODEL, Model
-from robodyn_ros.spatial import Array, inertial_of
+from robodyn_ros.model.model import LinkFrame
+from robodyn_ros.spatial import Array, inertial_of, rpy_from_rotation
 
 
 def write_urdf(model: Model, path: str | Path, *, loops: str | Path | None = None) -> None:
@@ -45,8 +47,8 @@ def write_urdf(model: Model, path: str | Path, *, loops: str | Path | None = Non
     Raises
     ------
     IdentificationError
-        If its parameters are physically inconsistent, joints were locked, or the description has
-        closed loops, which a URDF cannot contain, and ``loops`` is not given.
+        If its parameters are physically inconsistent, or the description has closed loops, which
+        a URDF cannot contain, and ``loops`` is not given.
     """
     check_type('model', model, Model, A_MODEL)
     cuts = model.description.cuts
@@ -66,7 +68,7 @@ def urdf_of(model: Model, text: str | bytes = '') -> str:
     """Return a URDF with the inertials, damping, friction and armature of a model.
 
     The inertial of a moving link includes everything that is fixed to it, because these parts
-    cannot be distinguished by torques.
+    cannot be distinguished by torques. Joints that were locked become fixed joints.
 
     Parameters
     ----------
@@ -79,7 +81,7 @@ def urdf_of(model: Model, text: str | bytes = '') -> str:
     Raises
     ------
     IdentificationError
-        If the parameters are physically inconsistent, or if joints of the model were locked.
+        If the parameters are physically inconsistent.
     """
     text = text or model.description.urdf
     if not text or any(joint.get('type') == 'planar' for joint in parse_xml(text)):
@@ -92,13 +94,11 @@ def urdf_of(model: Model, text: str | bytes = '') -> str:
         raise IdentificationError('the parameters are physically inconsistent, so that no URDF '
                                   f'is written: {", ".join(bad) or "negative friction or rotor"}')
     moving = {joint.name for joint in parse_urdf(text).joints if joint.type != 'fixed'}
-    locked = moving - set(model.body_joints)
-    if locked:
-        raise IdentificationError('joints were locked, so their links cannot be distinguished: '
-                                  + ', '.join(sorted(locked)))
     root = parse_xml(text, comments=True)
     links = {element.get('name'): element for element in root if element.tag == 'link'}
     joints = {element.get('name'): element for element in root if element.tag == 'joint'}
+    for joint in moving - set(model.body_joints):
+        _fix(joints[joint], model.link_frames)
     for body, joint in enumerate(model.body_joints):
         element = joints[joint]
         child = element.find('child').get('link')
@@ -128,6 +128,18 @@ def urdf_of(model: Model, text: str | bytes = '') -> str:
             rotor.getparent().remove(rotor)  # the armature includes it now
     etree.indent(root)
     return etree.tostring(root, encoding='unicode') + '\n'
+
+
+def _fix(joint: etree._Element, frames: Mapping[str, LinkFrame]) -> None:
+    """Make a locked joint a fixed one, at the position at which it was locked."""
+    parent, child = (frames[joint.find(end).get('link')] for end in ('parent', 'child'))
+    for element in list(joint):
+        if element.tag not in ('parent', 'child'):
+            joint.remove(element)
+    joint.set('type', 'fixed')
+    etree.SubElement(
+        joint, 'origin', xyz=numbers(parent.rotation.T @ (child.translation - parent.translation)),
+        rpy=numbers(rpy_from_rotation(parent.rotation.T @ child.rotation)))
 
 
 def _insert_inertial(link: etree._Element, parameters: Array) -> None:
