@@ -169,3 +169,15 @@ def rpy_from_rotation(rotation: Array) -> Array:
         return np.array([np.arctan2(-rotation[1, 2], rotation[1, 1]), pitch, 0.0])
     return np.array([np.arctan2(rotation[2, 1], rotation[2, 2]), pitch,
                      np.arctan2(rotation[1, 0], rotation[0, 0])])
+
+
+def quaternion_of(rotation: Array) -> Array:
+    """Return a rotation matrix as a unit quaternion x, y, z, w, shape (4,)."""
+    m = np.asarray(rotation, np.float64)
+    # the eigenvector of the largest eigenvalue, which is safe for every angle
+    k = np.array([[m[0, 0] - m[1, 1] - m[2, 2], 0, 0, 0],
+                  [m[0, 1] + m[1, 0], m[1, 1] - m[0, 0] - m[2, 2], 0, 0],
+                  [m[0, 2] + m[2, 0], m[1, 2] + m[2, 1], m[2, 2] - m[0, 0] - m[1, 1], 0],
+                  [m[2, 1] - m[1, 2], m[0, 2] - m[2, 0], m[1, 0] - m[0, 1], np.trace(m)]]) / 3
+    vector = np.linalg.eigh(k)[1][:, -1]
+    return np.asarray(vector if vector[3] >= 0 else -vector)

@@ -12,7 +12,8 @@ from rclpy.action import (
 FILE = Path(__file__).parents[1] / 'config/security/policy.xml'
 # what a node does only with certain parameters, or in a launch file that remaps its topics
 AT_TIMES = {'subscribe': {'/clock', '/parameter_events', '/motor_states', '/feedforward/torque',
-                          '/observer/contact', '/odom'},
+                          '/observer/contact', '/odom', '/imu/data',
+                          '/tf', '/tf_static'},
             'publish': {'/feedforward/reference', '/dynamics/constraint_forces/*',
                         '/dynamics/energy'}}
 

@@ -248,11 +248,10 @@ def test_a_planar_joint_moves_in_its_plane(rng):
     assert np.allclose(across.axis[:3], [[0, 0, -1], [0, 1, 0], [1, 0, 0]])
 
 
-def test_what_needs_a_fixed_base_says_so(flyer, tmp_path):
+def test_what_needs_a_fixed_base_says_so(flyer):
     from robodyn_ros.simulation import Simulation
 
     for attempt in (lambda: rd.optimise_excitation(flyer), lambda: rd.inertia_bounds(flyer),
-                    lambda: rd.export_c(flyer, tmp_path / 'c', terms=('gravity',)),
                     lambda: rd.Dynamics(flyer).inverse_dynamics_pullback(
                         *np.zeros((4, 1, 8)))):
         with pytest.raises(rd.RobodynError, match="base='fixed'"):

@@ -22,8 +22,7 @@ def dog(trunk=5.0, com='0.02 0.01 0.03', shank=0.3, damping=0.0, frictionloss=0.
   fullinertia="0.05 0.1 0.12 0.01 0.005 -0.01"/>{leg}</body></worldbody></mujoco>"""
 
 
-@pytest.fixture(scope='module')
-def motion():
+def record():
     """Joint torques, and forces of the ground at both feet, which hold the robot up and shake it.
 
     Frames and quaternions are converted as the page on conventions says.
@@ -61,7 +60,13 @@ def motion():
         samples['qdd'].append([*(turn.T @ qacc[:3] - np.cross(angular, velocity)), *qacc[3:]])
         samples['torques'].append(torque)
         mujoco.mj_step(engine, data)
-    return {name: np.array(values)[::5] for name, values in samples.items()}, true
+    return {name: np.array(values) for name, values in samples.items()}, true
+
+
+@pytest.fixture(scope='module')
+def motion():
+    samples, true = record()
+    return {name: values[::5] for name, values in samples.items()}, true
 
 
 def parameter(model, name):

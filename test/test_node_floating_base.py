@@ -1,18 +1,24 @@
-"""The node `dynamics` with a floating base: odometry and joint states in, terms out."""
+"""The node `dynamics` with a floating base: odometry, or TF and an IMU; terms out."""
 
 import numpy as np
 import pytest
 
 rclpy = pytest.importorskip('rclpy', reason='ROS 2 is not set up')
-pytest.importorskip('nav_msgs', reason='nav_msgs are not installed')
+for name in ('nav_msgs', 'tf2_msgs'):
+    pytest.importorskip(name, reason=f'{name} are not installed')
+from geometry_msgs.msg import TransformStamped  # noqa: E402
 from nav_msgs.msg import Odometry  # noqa: E402
 from robots import joint, link, robot  # noqa: E402
-from ros_world import World, of  # noqa: E402
+from ros_world import LATCHED, World, of  # noqa: E402
+from sensor_msgs.msg import Imu  # noqa: E402
+from tf2_msgs.msg import TFMessage  # noqa: E402
 
 import robodyn_ros as rd  # noqa: E402
 from robodyn_interfaces.msg import DynamicsTerms  # noqa: E402
 from robodyn_ros.nodes.processes import NodeProcess  # noqa: E402
-from robodyn_ros.nodes.stamps import set_nanoseconds  # noqa: E402
+from robodyn_ros.nodes.stamps import nanoseconds, set_nanoseconds  # noqa: E402
+from robodyn_ros.observation.inertial import rotation_of  # noqa: E402
+from robodyn_ros.spatial import quaternion_of  # noqa: E402
 
 pytestmark = pytest.mark.nodes
 
@@ -72,5 +78,82 @@ def test_terms_of_a_floating_base_follow_odometry_and_joint_states(rng):
         before = world.count('dynamics', 'no_odometry')
         world.state(['hip'], [0.7], [-0.4], ns=ns + 10**9)
         world.wait(lambda: world.count('dynamics', 'no_odometry') > before, 'stale odometry')
+        assert process.exit_code is None, process.log()
+    world.close()
+
+
+def transforms(ns, *entries):
+    """A message of TF; entries are (parent, child, rotation, position)."""
+    message = TFMessage()
+    for parent, child, rotation, position in entries:
+        one = TransformStamped(child_frame_id=child)
+        one.header.frame_id = parent
+        set_nanoseconds(one.header.stamp, ns)
+        place, turn = one.transform.translation, one.transform.rotation
+        place.x, place.y, place.z = map(float, position)
+        turn.x, turn.y, turn.z, turn.w = map(float, quaternion_of(rotation))
+        message.transforms.append(one)
+    return message
+
+
+def imu(ns, rates, force, frame='imu'):
+    message = Imu()
+    message.header.frame_id = frame
+    set_nanoseconds(message.header.stamp, ns)
+    turn, push = message.angular_velocity, message.linear_acceleration
+    turn.x, turn.y, turn.z = map(float, rates)
+    push.x, push.y, push.z = map(float, force)
+    return message
+
+
+def test_terms_of_a_floating_base_follow_tf_and_an_imu():
+    """The base turns at a constant rate and moves at a constant velocity; map -> odom stands."""
+    text = TEXT.replace('</robot>', link('imu') + joint(
+        'mount', 'fixed', 'base', 'imu', (0.1, 0.05, 0.2), (0.4, -0.3, 1.1)) + '</robot>')
+    model = rd.load_model(text, base='floating')
+    dynamics, unit = rd.Dynamics(model), model.link_frames['imu']
+    speed, rates = np.array([0.8, -0.3, 0.1]), np.array([0.3, -0.2, 1.0])
+    drift = 'map', 'odom', rotation_of(np.array([0, 0, 0.5])), (3.0, 1.0, 0.0)
+
+    def pose(t):
+        return rotation_of(np.array([0.2, 0.1, 0.0])) @ rotation_of(rates * t), speed * t
+
+    def force(t):
+        inside = np.cross(rates, np.cross(rates, unit.translation))
+        return unit.rotation.T @ (inside - (drift[2] @ pose(t)[0]).T @ model.gravity)
+
+    world = World()
+    with NodeProcess('dynamics', '--ros-args', '-p', 'imu_topic:=imu/data', '-p',
+                     'world_frame:=map', '-p', 'odometry_timeout:=0.5') as process:
+        world.describe(text)
+        world.wait_for_model('dynamics')
+        terms = world.collect(DynamicsTerms, '/dynamics/terms')
+        world.state(['hip'], [0.1], [0.2])
+        world.wait(lambda: world.count('dynamics', 'no_odometry') > 0, 'a count of no_odometry')
+        world.publish(Imu, 'imu/data', imu(1, rates, force(0), 'leg'))
+        world.wait(lambda: world.count('dynamics', 'wrong_frame') > 0, 'wrong_frame')
+        world.publish(TFMessage, '/tf_static', transforms(0, drift), LATCHED)
+        start, message = world.now(), None
+        for k in range(200):
+            t, ns = k / 50, start + k * 2 * 10**7
+            world.publish(Imu, 'imu/data', imu(ns, unit.rotation.T @ rates, force(t)))
+            if k % 3 == 0:
+                world.publish(TFMessage, '/tf', transforms(
+                    ns, ('odom', 'base', *pose(t)), ('base', 'leg', np.eye(3), (0.3, 0.1, 0))))
+            world.spin(0.001)
+            if k > 150 and k % 15 == 0:  # best effort: a message may be lost
+                world.state(['hip'], [0.7], [-0.4], ns=ns)
+                world.spin(0.1)
+                message = of(terms, ns) or message
+        rotation, place = pose((nanoseconds(message.header.stamp) - start) * 1e-9)
+        q = np.array([*drift[2] @ place + drift[3], *quaternion_of(drift[2] @ rotation), 0.7])
+        qd = np.array([*rotation.T @ speed, *rates, -0.4])
+        np.testing.assert_allclose(message.velocity, qd, atol=0.02)
+        np.testing.assert_allclose(message.velocity[3:], qd[3:], atol=1e-12)
+        np.testing.assert_allclose(message.position[:3], q[:3], atol=0.02)
+        np.testing.assert_allclose(message.gravity, dynamics.gravity(q), atol=0.3)
+        assert np.abs(message.gravity[:2]).min() > 1  # the base is inclined
+        exact = dynamics.terms(np.array(message.position), np.array(message.velocity))
+        np.testing.assert_allclose(message.coriolis, exact.coriolis, atol=1e-12)
         assert process.exit_code is None, process.log()
     world.close()

@@ -35,7 +35,7 @@ if ! done_before requirements "$wanted"; then
   mark_done requirements "$wanted"
 fi
 
-wanted=$(stamp setup.py $(find robodyn_interfaces -type f | LC_ALL=C sort))
+wanted=$(stamp setup.py $(find robodyn_interfaces tools/tf2_msgs -type f | LC_ALL=C sort))
 if ! done_before packages "$wanted"; then
   say "robodyn_interfaces and robodyn_ros"
   log=$(mktemp)
@@ -48,7 +48,7 @@ if ! done_before packages "$wanted"; then
     # the generators, because only there the wheels set the loader path at start-up.
     PATH=$venv/bin:$PATH AMENT_PREFIX_PATH=$venv CMAKE_PREFIX_PATH=$venv \
       LD_LIBRARY_PATH=$venv/lib "$venv/bin/colcon" --log-base "$venv/build/log" build \
-      --base-paths robodyn_interfaces --build-base "$venv/build" --install-base "$venv" \
+      --base-paths robodyn_interfaces tools/tf2_msgs --build-base "$venv/build" --install-base "$venv" \
       --merge-install --cmake-clean-cache --cmake-args -DPython3_EXECUTABLE="$venv/bin/python" \
       -DPYTHON_EXECUTABLE="$venv/bin/python" -DBUILD_TESTING=OFF -Wno-dev \
       >"$log" 2>&1 || { cat "$log" >&2; exit 1; }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from robodyn_ros.commands.options import add_loops, add_robot, robot_of
+from robodyn_ros.commands.options import add_base, add_loops, add_robot, robot_of
 from robodyn_ros.commands.output import add_force, refuse_existing
 from robodyn_ros.description.yaml import read_yaml
 from robodyn_ros.dynamics.efforts import commanded_model
@@ -20,6 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add_robot(parser)
     add_loops(parser)
+    add_base(parser)
     add('-o', '--output', type=Path, required=True, metavar='PATH',
         help='folder for the code; with --values, the file')
     add_force(parser)
@@ -49,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Write the files and name them."""
     refuse_existing(options, options.output)
-    model, origin = robot_of(options), origin_of(options.urdf)
+    model, origin = robot_of(options, base=options.base), origin_of(options.urdf)
     if options.values:
         write_text(options.output, values_text(model, origin))
         print(f'{options.output}: {len(model.standard_parameters)} parameter values')

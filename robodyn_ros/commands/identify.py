@@ -12,7 +12,9 @@ from pathlib import Path
 
 import yaml
 
+from robodyn_ros.commands import identify_floating
 from robodyn_ros.commands.options import (
+    add_base,
     add_choice,
     add_filter,
     add_kind,
@@ -54,6 +56,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help='URDF, xacro, SDF or MJCF file of the robot')
     add_motors(parser)
     add_loops(parser)
+    add_base(parser)
+    identify_floating.add_arguments(parser)
     add('-o', '--output', type=Path, default=Path('identified'), metavar='FOLDER',
         help='folder for the results (default: identified)')
     add_force(parser)
@@ -109,7 +113,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Identify, validate and write; return 1 if the verdict is bad."""
     refuse_existing(options, options.output)
-    model = load_model(options.urdf, motors=options.motors, locked_joints=_locked(options.lock))
+    model = load_model(options.urdf, motors=options.motors, locked_joints=_locked(options.lock),
+                       base=options.base)
+    if model.floating:
+        return identify_floating.run(options, model)
     robot = dynamics_of(model, options.loops)
     if options.gains:
         return _gains(options, model)

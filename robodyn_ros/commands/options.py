@@ -9,6 +9,7 @@ from typing import Any
 
 from robodyn_ros.errors import UnknownNameError
 from robodyn_ros.model import Model, load_model
+from robodyn_ros.model.build import BASES
 
 
 def add_robot(parser: argparse.ArgumentParser) -> None:
@@ -37,6 +38,11 @@ def add_choice(parser: argparse.ArgumentParser, option: str, metavar: str, meani
     """Add an option with a word from a list, which its help names."""
     parser.add_argument(option, metavar=metavar, choices=choices, default=default,
                         help=f'{meaning}: {", ".join(choices)} (default: {default})')
+
+
+def add_base(parser: argparse.ArgumentParser) -> None:
+    """Add the option for a floating base."""
+    add_choice(parser, '--base', 'BASE', 'whether the root link moves freely', BASES, 'auto')
 
 
 def add_kind(parser: argparse.ArgumentParser, kinds: Sequence[str]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from robodyn_ros.commands.options import (
-    add_choice,
+    add_base,
     add_kind,
     add_loops,
     add_robot,
@@ -13,7 +13,6 @@ from robodyn_ros.commands.options import (
 )
 from robodyn_ros.dynamics import dynamics_of
 from robodyn_ros.identification import base_parameters
-from robodyn_ros.model.build import BASES
 from robodyn_ros.model.kinds import KIND_NAMES
 
 
@@ -22,7 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_robot(parser)
     add_loops(parser)
     add_kind(parser, KIND_NAMES)
-    add_choice(parser, '--base', 'BASE', 'whether the root link moves freely', BASES, 'auto')
+    add_base(parser)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -176,10 +176,15 @@ class Catalogue:
     def momentum_terms(self, q: Any, qd: Any) -> Any:
         """Momentum M qd, then ``C' qd - g``: its rate without joint torques and friction.
 
-        ``C' qd`` is the gradient of the kinetic energy with respect to q.
+        ``C' qd`` is the gradient of the kinetic energy with respect to q; for the twist of a
+        floating base, Kirchhoff's equations take its place.
         """
         p = self.momentum(q, qd)
         gradient = pullback(np.array([(qd @ p) * 0.5]), np.ones(1), (q,))
+        if self.model.floating:  # its momentum is given in axes that turn with the base
+            v, w = qd[:3], qd[3:6]
+            gradient = np.concatenate([cross(p[:3], w), cross(p[3:6], w) + cross(p[:3], v),
+                                       gradient[7:]])
         return np.concatenate([p, gradient - self.gravity(q)])
 
     def energy(self, q: Any, qd: Any) -> Any:

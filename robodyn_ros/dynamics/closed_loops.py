@@ -18,7 +18,7 @@ from robodyn_ros.dynamics.base_motion import BaseMotion
 from robodyn_ros.dynamics.catalogue import MOVING
 from robodyn_ros.dynamics.loop_kinematics import LoopKinematics
 from robodyn_ros.dynamics.loops import Loops
-from robodyn_ros.dynamics.quantities import Energy, Terms, times
+from robodyn_ros.dynamics.quantities import Energy, FullMotion, Terms, times
 from robodyn_ros.dynamics.reactions import Wrenches
 from robodyn_ros.errors import ShapeError, UnknownNameError
 from robodyn_ros.kernels.kernel import check_array
@@ -239,6 +239,10 @@ class ClosedLoopDynamics(LoopKinematics):
         need = self.tree.inverse_dynamics(motion.q, motion.qd,
                                           motion.qdd(self._array('qdd', qdd)), f_ext,
                                           base_motion=base_motion)
+        return self._cut_forces(motion, need)
+
+    def _cut_forces(self, motion: FullMotion, need: Array) -> Array:
+        """Forces at the cuts that complete torques of the independent joints to those of all."""
         torque = np.zeros_like(need)
         torque[..., self._free] = motion.reduce(need)
         across = np.swapaxes(np.linalg.pinv(self._jacobian(motion.q), rcond=SINGULAR), -1, -2)

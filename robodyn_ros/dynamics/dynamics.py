@@ -265,7 +265,7 @@ class Dynamics(Reactions, TaskSpace, ParameterFunctions, WholeBody):
     def momentum_terms(self, q: ArrayLike, qd: ArrayLike) -> tuple[Array, Array]:
         """Momentum p = M qd and ``C' qd - g``, shape of qd each.
 
-        ``dp/dt = tau + C' qd - g - friction`` (De Luca and others, ICRA 2005). The base is fixed.
+        ``dp/dt = tau + C' qd - g - friction`` (De Luca and others, ICRA 2005).
         """
         both = self._momentum_terms(q, qd)
         return both[..., :self.n], both[..., self.n:]

@@ -36,7 +36,7 @@ class LoopKinematics(LoopSearch):
 
     def __init__(self, model: Model, loops: Loops | str | Path | Mapping[str, Any], *,
                  start: ArrayLike | None = None, friction_width: float = 0.0):
-        model.require_fixed_base('ClosedLoopDynamics')
+        model.require_fixed_base('ClosedLoopDynamics (FloatingLoopDynamics supports it)')
         if model.friction_follows_load:
             raise ValueRangeError('friction_curve', 'load', 'no load-dependent friction in '
                                   'closed loops, whose gears share the load')
@@ -270,6 +270,10 @@ class LoopKinematics(LoopSearch):
                       near: ArrayLike | None = None) -> Array:
         """Return the accelerations of all joints, shape (b,) or (N, b)."""
         return self.motion(q, qd, near=near).qdd(self._array('qdd', qdd))
+
+    def position_rates(self, q: ArrayLike, qd: ArrayLike) -> Array:
+        """Time derivative of q, shape of q: qd itself."""
+        return self._array('qd', qd)
 
     def singularity(self, q: ArrayLike, *, near: ArrayLike | None = None) -> Any:
         """Return the distance of the loops from a singularity, 0 to 1; a float or (N,).

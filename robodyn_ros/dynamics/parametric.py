@@ -26,7 +26,11 @@ class _SymbolicModel:
     """The part of a `Model` on which the equations depend, with symbols for its parameters."""
 
     n: int
+    nq: int
+    floating: bool
+    first_joint: int
     joint_names: tuple[str, ...]
+    velocity_names: tuple[str, ...]
     row: Any
     motor_row: Any
     spin_axis: Any
@@ -46,7 +50,7 @@ def with_symbols(catalogue: Catalogue, parameters: Any, curves: Any = None) -> C
     ----------
     catalogue : Catalogue
         Catalogue of the robot.
-    parameters : ndarray of Scalar or float, shape (17 b,)
+    parameters : ndarray of Scalar or float, shape (17 b,), or (17 b + 10,) if the base floats
         Standard parameters, see `Model.standard_parameters`.
     curves : ndarray of Scalar or float, shape (b, 7), optional
         Friction curve of every joint, see `CURVE`; default: no joint has one.
@@ -57,7 +61,10 @@ def with_symbols(catalogue: Catalogue, parameters: Any, curves: Any = None) -> C
     catalogue computes generalised forces, but not the wrenches at the joints and at the base.
     """
     model, tree = catalogue.model, catalogue.tree
-    chi = np.array(parameters, dtype=object).reshape(-1, PARAMETERS)
+    values = np.array(parameters, dtype=object)
+    chi = values[:PARAMETERS * tree.bodies].reshape(-1, PARAMETERS)
+    root = values[PARAMETERS * tree.bodies:].copy() if model.floating else \
+        tree.base_inertial_parameters
     inertial = np.zeros((len(tree.parent), 10), dtype=object)
     inertial[:tree.bodies] = chi[:, :10]
     spinning = [i for i in range(tree.bodies) if not np.isnan(model.spin_axis[i, 0])]
@@ -68,10 +75,14 @@ def with_symbols(catalogue: Catalogue, parameters: Any, curves: Any = None) -> C
         inertial[rotor, :6] = inertia
         if tree.parent[rotor] >= 0:
             inertial[tree.parent[rotor], :6] = inertial[tree.parent[rotor], :6] - inertia
+        elif model.floating:
+            root[:6] = root[:6] - inertia
     result = copy.copy(catalogue)
-    result.tree = result.light = replace(tree, inertial_parameters=inertial)
+    result.tree = result.light = replace(tree, inertial_parameters=inertial,
+                                         base_inertial_parameters=root)
     result.model = _SymbolicModel(  # type: ignore[assignment]
-        model.n, model.joint_names, model.row, model.motor_row, model.spin_axis,
+        model.n, model.nq, model.floating, model.first_joint, model.joint_names,
+        model.velocity_names, model.row, model.motor_row, model.spin_axis,
         chi[:, 10:13], chi[:, 14:], curves, np.full(tree.bodies, curves is not None), chi[:, 13],
         curves is not None and model.friction_follows_load, model.link_frame)
     return result

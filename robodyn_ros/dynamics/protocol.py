@@ -12,6 +12,7 @@ from robodyn_ros.description.robot import Cut
 from robodyn_ros.dynamics.base_motion import BaseMotion
 from robodyn_ros.dynamics.closed_loops import ClosedLoopDynamics
 from robodyn_ros.dynamics.dynamics import Dynamics
+from robodyn_ros.dynamics.floating_loops import FloatingLoopDynamics
 from robodyn_ros.dynamics.loops import Loops
 from robodyn_ros.dynamics.quantities import Energy, FullMotion, Terms
 from robodyn_ros.dynamics.reactions import Wrenches
@@ -25,8 +26,8 @@ from robodyn_ros.spatial import Array
 class RobotDynamics(Protocol):
     """The equations of motion of a robot in its n independent joints.
 
-    `Dynamics` and `ClosedLoopDynamics` implement it. In a robot without closed loops all joints
-    are independent, `cuts` is empty, and ``near`` is not used.
+    `Dynamics`, `ClosedLoopDynamics` and `FloatingLoopDynamics` implement it. In a robot without
+    closed loops all joints are independent, `cuts` is empty, and ``near`` is not used.
 
     ``near`` is a pose of all joints, shape (b,), from which closed loops are closed in small steps
     up to the given state; by default it is `home`. A caller that follows a motion should pass on
@@ -126,6 +127,8 @@ class RobotDynamics(Protocol):
     def regressor(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, *,
                   base_motion: BaseMotion | None = None) -> Array: ...
 
+    def position_rates(self, q: ArrayLike, qd: ArrayLike) -> Array: ...
+
     def energy(self, q: ArrayLike, qd: ArrayLike, *,
                near: ArrayLike | None = None) -> Energy: ...
 
@@ -154,8 +157,11 @@ def dynamics_of(robot: Model | RobotDynamics,
         The loops cannot be read, do not fit the model, or cannot be closed.
     """
     if not isinstance(robot, Model):
-        check_type('robot', robot, (Dynamics, ClosedLoopDynamics), f'{A_MODEL}, or its dynamics')
+        check_type('robot', robot, (Dynamics, ClosedLoopDynamics, FloatingLoopDynamics),
+                   f'{A_MODEL}, or its dynamics')
         return robot
     if loops is None:
         return Dynamics(robot, friction_width=friction_width)
+    if robot.floating:
+        return FloatingLoopDynamics(robot, loops, friction_width=friction_width)
     return ClosedLoopDynamics(robot, loops, friction_width=friction_width)

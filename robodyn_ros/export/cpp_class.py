@@ -39,8 +39,8 @@ using Input = const std::array<{real}, size> &;
 class Dynamics
 {{
 public:
-  static constexpr std::size_t joints = {n};
-
+  static constexpr std::size_t joints = {joints};
+{sizes}
   static const char * joint_name(std::size_t joint) {{return {prefix}_joint_names[joint];}}
 {state}{standard}}};
 
@@ -59,6 +59,9 @@ public:
 }}  // namespace {prefix}
 
 #endif
+'''
+
+SIZES = '''  static constexpr std::size_t positions = {nq}, velocities = {n};
 '''
 
 STATE = '''
@@ -128,7 +131,7 @@ def cpp_text(package: Package) -> str:
     """Return the whole header."""
     names = {'prefix': package.prefix, 'upper': package.prefix.upper(),
              'real': package.dialect.real, 'n': package.dynamics.n, 'b': package.model.n,
-             'count': package.parameters}
+             'count': package.parameters, 'joints': len(package.dynamics.joint_names)}
     standard = ''.join(_method(package, function, STANDARD, 'Input') for function in
                        package.functions)
     eigen = ''.join(_method(package, function, EIGEN, 'EigenInput') for function in
@@ -137,7 +140,8 @@ def cpp_text(package: Package) -> str:
         standard += CLOSE_STANDARD.format(**names)
         eigen += CLOSE_EIGEN.format(**names)
     state = STATE.format(**names) if package.parametric else ''
-    return TEXT.format(**names, state=state, standard=standard, eigen=eigen)
+    sizes = SIZES.format(nq=package.model.nq, n=package.model.n) if package.model.floating else ''
+    return TEXT.format(**names, sizes=sizes, state=state, standard=standard, eigen=eigen)
 
 
 def _method(package: Package, function: Function, template: str, kind: str) -> str:

@@ -11,14 +11,15 @@ import numpy as np
 from robodyn_ros.dynamics import BaseMotion, Dynamics, RobotDynamics
 from robodyn_ros.dynamics.catalogue import MOVING, Catalogue
 from robodyn_ros.dynamics.loop_closure import LoopClosure
-from robodyn_ros.dynamics.parametric import PARAMETERS, with_symbols
+from robodyn_ros.dynamics.parametric import with_symbols
 from robodyn_ros.errors import UnknownNameError
 from robodyn_ros.model import Model
 
 DEFAULT_TERMS = ('gravity', 'coriolis', 'friction', 'mass_matrix', 'inverse_dynamics',
                  'forward_dynamics')
 BASE_TERMS = (MOVING + 'inverse_dynamics', MOVING + 'forward_dynamics')
-TERMS = (*DEFAULT_TERMS, *BASE_TERMS, 'coriolis_matrix', 'regressor', 'observer')
+TERMS = (*DEFAULT_TERMS, *BASE_TERMS, 'coriolis_matrix', 'center_of_mass',
+         'centroidal_momentum', 'regressor', 'observer')
 LINK_TERMS = ('pose', 'jacobian')
 
 MEANINGS = {
@@ -34,6 +35,9 @@ MEANINGS = {
     'moving_inverse_dynamics': 'The same as inverse_dynamics for a base that moves, such as that '
                                'of a vehicle or a ship.',
     'moving_forward_dynamics': 'The same as forward_dynamics for a base that moves.',
+    'center_of_mass': 'Centre of mass of the robot in the root frame, m.',
+    'centroidal_momentum': 'Momentum about the centre of mass in the axes of the root frame: '
+                           'linear, kg m/s, then angular, kg m^2/s.',
     'regressor': 'Matrix Y with inverse_dynamics = Y * parameters; row-major, a column for each '
                  'standard parameter.',
     'pose': 'Homogeneous transform of the frame of link {link} in the root frame; 4 x 4, '
@@ -101,7 +105,8 @@ def exported_functions(dynamics: RobotDynamics, terms: Sequence[str], *,
     UnknownNameError
         A term or a link does not exist.
     """
-    dynamics.model.require_fixed_base('the export')
+    if dynamics.cuts:
+        dynamics.model.require_fixed_base('the export of closed loops')
     maker = _Loops if dynamics.cuts else _Tree
     if parametric:  # the parameters hold plain friction
         dynamics = dynamics.with_model(dynamics.model.with_plain_friction())
@@ -124,13 +129,14 @@ class _Tree:
         kind, _, link = term.partition(':')
         if kind in LINK_TERMS and link:
             return self.link_function(kind, link)
-        if term not in TERMS:
-            raise UnknownNameError('term', term, (*TERMS, *(f'{kind}:LINK'
+        valid = [name for name in TERMS if not (self.model.floating and name in BASE_TERMS)]
+        if term not in valid:
+            raise UnknownNameError('term', term, (*valid, *(f'{kind}:LINK'
                                                             for kind in LINK_TERMS)))
         function = self.term(term)
         if not self.parametric or term == 'regressor':
             return function
-        count = PARAMETERS * len(self.model.body_joints)
+        count = len(self.model.parameter_names)
         return replace(
             function, arguments=(('parameters', count), *function.arguments),
             trace=lambda parameters, *arrays: self.traced(
@@ -147,7 +153,8 @@ class _Tree:
         catalogue, n = self.tree.catalogue, self.model.n
         if term == 'observer':
             return Function(term, MEANINGS[term], (
-                ('q', n), ('qd', n), ('tau', n), ('timing', 2), ('observer', 3 * n)), (3 * n,),
+                ('q', self.model.nq), ('qd', n), ('tau', n), ('timing', 2),
+                ('observer', 3 * n)), (3 * n,),
                 self.traced(term, catalogue), observer_step(
                     lambda q, qd: np.concatenate(self.tree.momentum_terms(q, qd)),
                     self.tree.friction))
@@ -272,7 +279,7 @@ def observer_step(momentum_terms: Callable[..., Any],
     of De Luca and Mattone (ICRA 2003), implicit in r and without its integral.
     """
     def step(q: Any, qd: Any, tau: Any, timing: Any, observer: Any) -> Any:
-        n = len(q)
+        n = len(qd)
         terms, (period, bandwidth) = momentum_terms(q, qd), timing
         last, momentum, rate = observer[:n], observer[n:2 * n], observer[2 * n:]
         p, u = terms[:n], terms[n:] + tau - friction(qd, q)

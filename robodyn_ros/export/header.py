@@ -22,6 +22,13 @@ NAMES = {'positions': 'positions of all joints in a closed pose, rad or m',
                  'accelerometer measures it, m/s^2',
          'timing': 'time since the last step, s, and bandwidth of the observer, Hz',
          'observer': 'the result of the last step'}
+FLOATING = {'q': 'position of the base, m, its quaternion x y z w, of any length but 0, and joint '
+                 'positions, rad or m',
+            'qd': 'linear and angular velocity of the base in its own axes, m/s and rad/s, then '
+                  'joint velocities',
+            'qdd': 'the time derivatives of the elements of qd',
+            'tau': 'force and moment on the base in its own axes, N and N m, then joint torques '
+                   'or forces'}
 
 
 def facts(package: Package) -> list[tuple[str, str]]:
@@ -50,8 +57,10 @@ def facts(package: Package) -> list[tuple[str, str]]:
 def joint_lines(package: Package) -> list[str]:
     """Return a line for each joint, in the order of all arrays."""
     model = package.model
-    lines = []
-    for k, name in enumerate(package.dynamics.joint_names):
+    first = model.velocity_names[:model.first_joint]
+    lines = [f'{k:3}  {name}  base: {"m/s, N" if k < 3 else "rad/s, N m"}'
+             for k, name in enumerate(first)]
+    for k, name in enumerate(package.dynamics.joint_names, len(first)):
         prismatic = model.prismatic[model.body_joints.index(name)]
         lines.append(f'{k:3}  {name}  ' + ('prismatic: m, m/s, N' if prismatic else
                                            'revolute: rad, rad/s, N m'))
@@ -66,7 +75,9 @@ def header_text(package: Package) -> str:
     for heading, text in facts(package):
         lines += textwrap.wrap(_comment(text), 99, initial_indent=f' * {heading + ":":14}',
                                subsequent_indent=' *' + ' ' * 15)
-    lines += [' *', ' * Joints, in the order of all arrays:',
+    order = 'Velocities, in the order of all arrays but q' if model.floating else \
+        'Joints, in the order of all arrays'
+    lines += [' *', f' * {order}:',
               *(f' * {_comment(line)}' for line in joint_lines(package))]
     if package.loops is not None:
         lines += [' *', ' * All joints, in the order of `positions`:',
@@ -75,14 +86,20 @@ def header_text(package: Package) -> str:
               f'#define {upper}_VERSION "{__version__}"',
               f'#define {upper}_URDF_SHA256 "{urdf_hash(model)}"',
               f'#define {upper}_STRUCTURE "{structure_of(model)}"',
-              f'#define {upper}_JOINTS {n}']
+              f'#define {upper}_JOINTS {len(package.dynamics.joint_names)}']
+    if model.floating:
+        lines += [f'#define {upper}_POSITIONS {model.nq}', f'#define {upper}_VELOCITIES {n}']
     if package.loops is not None:
         lines.append(f'#define {upper}_ALL_JOINTS {model.n}')
     lines += ['', '#ifdef __cplusplus', 'extern "C" {', '#endif', '',
-              f'extern const char *const {prefix}_joint_names[{n}];', '']
+              f'extern const char *const {prefix}_joint_names['
+              f'{len(package.dynamics.joint_names)}];', '']
+    if model.floating:
+        lines[-1:] = [f'extern const char *const {prefix}_velocity_names[{n}];', '']
+    meanings = {**NAMES, **FLOATING} if model.floating else NAMES
     for function in package.functions:
-        comment = [function.meaning, *(f'{name}: {NAMES[name]}.' for name, _ in
-                                       function.arguments if name in NAMES)]
+        comment = [function.meaning, *(f'{name}: {meanings[name]}.' for name, _ in
+                                       function.arguments if name in meanings)]
         lines += [*_block(' '.join(comment)), *_declaration(package.signature(function)), '']
     if package.loops is not None:
         lines += _loops(package)
@@ -98,8 +115,8 @@ def _parametric(package: Package, real: str) -> list[str]:
     return [
         *_block('Standard parameters: inertia about the origin of the body frame (kg m^2), mass '
                 '(kg), first moments (kg m), friction of the link and of the motor (viscous, '
-                'Coulomb, offset), reflected rotor inertia Ia. Their names, PARAMETER:JOINT, and '
-                'their nominal values:'),
+                'Coulomb, offset), reflected rotor inertia Ia. Their names, PARAMETER:JOINT, or '
+                'PARAMETER:LINK for a floating base, and their nominal values:'),
         f'#define {upper}_PARAMETERS {count}',
         f'extern const char *const {prefix}_parameter_names[{count}];',
         f'extern const {real} {prefix}_parameters[{count}];', '',
@@ -152,7 +169,8 @@ def _comment(text: str) -> str:
 
 def _parameters(model: Model) -> str:
     try:
-        nominal = build_model(model.description, gravity=model.gravity).standard_parameters
+        nominal = build_model(model.description, gravity=model.gravity, base='floating' if
+                              model.floating else 'fixed').standard_parameters
     except RobodynError:
         nominal = np.empty(0)
     if nominal.shape != model.standard_parameters.shape:

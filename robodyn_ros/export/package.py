@@ -10,7 +10,6 @@ from pathlib import Path
 
 from robodyn_ros.dynamics import RobotDynamics, dynamics_of
 from robodyn_ros.dynamics.loops import Loops
-from robodyn_ros.dynamics.parametric import PARAMETERS
 from robodyn_ros.errors import OutputError, UnknownNameError
 from robodyn_ros.export.c_code import Dialect
 from robodyn_ros.export.functions import (
@@ -71,13 +70,13 @@ class Package:
     @property
     def parameters(self) -> int:
         """Number of standard parameters."""
-        return PARAMETERS * len(self.model.body_joints)
+        return len(self.model.parameter_names)
 
     @property
     def payload_links(self) -> dict[str, str]:
         """The moving links, to which a payload can be fixed, by their names in C."""
         return {name: link for link, name in link_names(self.model).items()
-                if self.model.link_frames[link].body >= 0}
+                if self.model.floating or self.model.link_frames[link].body >= 0}
 
     def signature(self, function: Function) -> str:
         """Return the declaration of a function in C, without the semicolon."""
@@ -101,13 +100,13 @@ def export_c(robot: Model | RobotDynamics, folder: str | Path, *,
     Parameters
     ----------
     robot : Model or RobotDynamics
-        The robot.
+        The robot; its base may float.
     folder : str or Path
         The folder; it is created if it does not exist, and files of the same names are replaced.
     terms : sequence of str
         ``gravity``, ``coriolis``, ``friction``, ``mass_matrix``, ``inverse_dynamics``,
-        ``forward_dynamics``, ``coriolis_matrix``, ``regressor``, ``observer``, ``pose:LINK``,
-        ``jacobian:LINK``.
+        ``forward_dynamics``, ``coriolis_matrix``, ``center_of_mass``, ``centroidal_momentum``,
+        ``regressor``, ``observer``, ``pose:LINK``, ``jacobian:LINK``.
     prefix : str, optional
         Prefix of all names; default: the robot's name.
     single : bool

@@ -62,8 +62,8 @@ const robodyn_plugin *robodyn_plugin_table(void)
 
 
 def has_plugin(package: Package) -> bool:
-    """Return whether the table can describe an export: 64-bit numbers, and no closed loops."""
-    return package.loops is None and not package.dialect.single
+    """Return whether the table can describe an export: 64-bit numbers, one for each joint."""
+    return not (package.loops or package.model.floating or package.dialect.single)
 
 
 def plugin_header(package: Package) -> str:

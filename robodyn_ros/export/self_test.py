@@ -127,6 +127,8 @@ class _States:
         self.count = 2 if package.parametric else STATES
         shape = (self.count, dynamics.n)
         self.q = dynamics.joints.sample_poses(rng, self.count)
+        if package.model.floating:
+            self.q = np.concatenate([rng.normal(size=(self.count, 7)), self.q], axis=1)
         self.qd, self.qdd = rng.uniform(-1, 1, shape), rng.uniform(-1, 1, shape)
         if package.loops is not None:
             home = package.loops.home
@@ -164,10 +166,11 @@ class _States:
 
 def _changed(nominal: Array, rng: np.random.Generator) -> Array:
     """Return other consistent parameters: bodies up to 10 % heavier or lighter, more friction."""
-    chi = nominal.reshape(-1, PARAMETERS).copy()
+    bodies, base = np.split(nominal, [len(nominal) // PARAMETERS * PARAMETERS])
+    chi = bodies.reshape(-1, PARAMETERS).copy()
     chi[:, :10] *= rng.uniform(0.9, 1.1, (len(chi), 1))
     chi[:, 10:] += rng.uniform(0.0, 0.1, chi[:, 10:].shape)
-    return chi.ravel()
+    return np.append(chi, 1.1 * base)
 
 
 def _array(package: Package, name: str, values: Array) -> list[str]:

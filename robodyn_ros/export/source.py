@@ -55,8 +55,10 @@ def source_text(package: Package) -> str:
         lines.append('#include <string.h>')
     needed = [part for name, part in support_code(dialect).items()
               if f'{prefix}_{name}(' in together]
-    lines += ['', *_strings(f'{prefix}_joint_names', package.dynamics.joint_names), *needed,
-              together]
+    lines += ['', *_strings(f'{prefix}_joint_names', package.dynamics.joint_names)]
+    if package.model.floating:
+        lines += _strings(f'{prefix}_velocity_names', package.model.velocity_names)
+    lines += [*needed, together]
     if package.loops is not None:
         lines.append(_loops(package))
     if package.parametric:
@@ -96,8 +98,9 @@ def _parametric(package: Package) -> str:
     frames = []
     for link in package.payload_links.values():
         frame = model.link_frames[link]
+        body = frame.body if frame.body >= 0 else len(model.body_joints)  # the base comes last
         frames += textwrap.wrap(
-            f'{{{frame.body}, {{{", ".join(map(number, frame.rotation.ravel()))}}}, '
+            f'{{{body}, {{{", ".join(map(number, frame.rotation.ravel()))}}}, '
             f'{{{", ".join(map(number, frame.translation))}}}}},', 99,
             initial_indent='    ', subsequent_indent='        ')
     names = {'prefix': package.prefix, 'upper': package.prefix.upper(), 'format': FORMAT,

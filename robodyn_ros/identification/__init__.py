@@ -7,6 +7,11 @@ from robodyn_ros.identification.floating_base import (
     FloatingBaseResult,
     identify_floating_base,
 )
+from robodyn_ros.identification.floating_log import (
+    FloatingBaseLog,
+    FloatingBaseMotion,
+    floating_base_motion,
+)
 from robodyn_ros.identification.held_out import roll_out, validate
 from robodyn_ros.identification.identify import identify, reduce
 from robodyn_ros.identification.log import Log
@@ -14,7 +19,7 @@ from robodyn_ros.identification.log_format import LogFormat
 from robodyn_ros.identification.model_uncertainty import ModelUncertainty
 from robodyn_ros.identification.payload import identify_payload
 from robodyn_ros.identification.payload_result import IdentifiedPayload
-from robodyn_ros.identification.reading import read_log
+from robodyn_ros.identification.reading import read_floating_base_log, read_log
 from robodyn_ros.identification.result import Result
 from robodyn_ros.identification.rollout import Rollout
 from robodyn_ros.identification.settings import FilterSettings, Settings
@@ -30,10 +35,10 @@ from robodyn_ros.identification.writing import (
 
 __all__ = [
     'BaseParameters', 'Criterion', 'CrossValidation', 'DriveGains', 'FilterSettings',
-    'FloatingBaseResult', 'Log', 'LogFormat', 'IdentifiedPayload',
-    'ModelUncertainty', 'Result', 'Rollout', 'Settings', 'Thresholds',
-    'Validation', 'base_parameters',
-    'cross_validate', 'identify', 'identify_drive_gains',
-    'identify_floating_base', 'identify_payload', 'parameters_of', 'read_log', 'reduce',
-    'roll_out', 'save_motors', 'save_parameters', 'urdf_of', 'validate', 'write_urdf',
+    'FloatingBaseLog', 'FloatingBaseMotion', 'FloatingBaseResult', 'IdentifiedPayload', 'Log',
+    'LogFormat', 'ModelUncertainty', 'Result', 'Rollout', 'Settings', 'Thresholds', 'Validation',
+    'base_parameters', 'cross_validate', 'floating_base_motion', 'identify',
+    'identify_drive_gains', 'identify_floating_base', 'identify_payload', 'parameters_of',
+    'read_floating_base_log', 'read_log', 'reduce', 'roll_out', 'save_motors', 'save_parameters',
+    'urdf_of', 'validate', 'write_urdf',
 ]

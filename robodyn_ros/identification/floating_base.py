@@ -62,8 +62,9 @@ class FloatingBaseResult:
 def identify_floating_base(model: Model, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, *,
                            torques: ArrayLike | None = None,
                            wrenches: Mapping[str, ArrayLike] | None = None,
-                           contacts: Sequence[str] = (),
-                           surfaces: Sequence[str] = ()) -> FloatingBaseResult:
+                           contacts: Sequence[str] | Mapping[str, ArrayLike] = (),
+                           surfaces: Sequence[str] | Mapping[str, ArrayLike] = (),
+                           ) -> FloatingBaseResult:
     """Identify a robot with a floating base from a motion.
 
     Parameters
@@ -77,9 +78,10 @@ def identify_floating_base(model: Model, q: ArrayLike, qd: ArrayLike, qdd: Array
         which determine inertial parameters, but neither friction nor rotor inertia.
     wrenches : mapping of str to array-like, shape (N, 6), optional
         Measured wrenches on links, as ``f_ext`` of `Dynamics.inverse_dynamics`.
-    contacts, surfaces : sequence of str
+    contacts, surfaces : sequence of str, or mapping of str to array-like, shape (N,)
         Links on which unknown forces act at the origins of their frames, and links on which
-        unknown forces and moments act. They are eliminated.
+        unknown forces and moments act. They are eliminated. A mapping says for each sample
+        whether the link is in contact, for example while a robot walks.
 
     Raises
     ------
@@ -110,10 +112,10 @@ def identify_floating_base(model: Model, q: ArrayLike, qd: ArrayLike, qdd: Array
     w = linear.regressor(*motion)
     rows = slice(0, BASE if torques is None else model.n)
     w, target = w[:, rows], target[:, rows]
-    blocked = [dynamics.jacobian(motion[0], link)[:, :size, rows]
+    blocked = [_flags(links, link, count) * dynamics.jacobian(motion[0], link)[:, :size, rows]
                for links, size in ((contacts, 3), (surfaces, 6)) for link in links]
     if blocked:
-        free = _null_space(np.concatenate(blocked, axis=1))
+        free = _projectors(np.concatenate(blocked, axis=1))
         w, target = free @ w, (free @ target[..., None])[..., 0]
     fitted = slice(0, count - count // FOLDS)
     theta = _estimate(linear, w[fitted], target[fitted])
@@ -124,21 +126,32 @@ def identify_floating_base(model: Model, q: ArrayLike, qd: ArrayLike, qdd: Array
         for chi in (theta, linear.nominal())))
 
 
-def _null_space(jacobians: Array) -> Array:
-    """Return bases of the generalised forces that contacts cannot exert, (N, r, rows).
+def _flags(links: Sequence[str] | Mapping[str, ArrayLike], link: str, count: int) -> Array:
+    """Return for each sample whether a link is in contact, 1 or 0, shape (N, 1, 1)."""
+    if not isinstance(links, Mapping):
+        return np.ones((count, 1, 1))
+    flags = np.asarray(links[link])
+    if flags.shape != (count,) or flags.dtype.kind not in 'biuf':
+        raise ShapeError(f'contacts[{link!r}]', f'shape {flags.shape} of {flags.dtype}',
+                         f'({count},) of truth values')
+    return (flags != 0).astype(np.float64)[:, None, None]
+
+
+def _projectors(jacobians: Array) -> Array:
+    """Return projectors onto the generalised forces that contacts cannot exert, (N, rows, rows).
 
     Raises
     ------
     ValueRangeError
         No equation is left.
     """
-    left, values, _ = np.linalg.svd(np.swapaxes(jacobians, -1, -2))
-    rank = int((values > 1e-9 * values[:, :1]).sum(axis=1).max())
-    if rank >= jacobians.shape[-1]:
+    rows = jacobians.shape[-1]
+    free = np.eye(rows) - np.linalg.pinv(jacobians, rcond=1e-9) @ jacobians
+    if np.trace(free, axis1=1, axis2=2).max() < 0.5:  # the number of equations that are left
         raise ValueRangeError('contacts', f'{jacobians.shape[-2]} unknown forces and moments',
-                              f'fewer than {jacobians.shape[-1]}, the number of equations, or '
-                              'torques besides the equations of the base')
-    return np.ascontiguousarray(np.swapaxes(left[..., rank:], -1, -2))
+                              f'fewer than {rows}, the number of equations, or torques besides '
+                              'the equations of the base')
+    return np.asarray(free)
 
 
 def _estimate(linear: LinearModel, w: Array, target: Array) -> Array:

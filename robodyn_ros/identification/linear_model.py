@@ -79,6 +79,8 @@ class LinearModel:
     def __init__(self, dynamics: RobotDynamics, kind: str = 'lumped', *,
                  friction: FrictionShape | None = None, joints: Sequence[str] | None = None,
                  payload: str | None = None):
+        if dynamics.cuts:
+            dynamics.model.require_fixed_base('base parameters of closed loops')
         self.whole, self.model, self.joints = dynamics, dynamics.model, dynamics.joints
         self.loops = dynamics if dynamics.cuts else None
         self.dynamics = dynamics.tree

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +53,13 @@ class LogFormat:
         Offsets that are added to the joint positions, rad or m.
     torque_scale : sequence of float
         Factors on the torques, for example drive gains in N m/A.
+    odometry_topic : str
+        Topic of type nav_msgs/Odometry in a bag, for robots with a floating base.
+    wrench_topics : mapping of str to str
+        Topic of type geometry_msgs/WrenchStamped in a bag for each link on which a wrench was
+        measured.
+    wrench_axes : str
+        ``root``, or ``link`` if wrenches are given in the axes of their links.
     """
 
     topic: str = 'joint_states'
@@ -71,6 +78,9 @@ class LogFormat:
     side: str = 'joint'
     position_offset: Sequence[float] = ()
     torque_scale: Sequence[float] = ()
+    odometry_topic: str = 'odom'
+    wrench_topics: Mapping[str, str] = field(default_factory=dict)
+    wrench_axes: str = 'root'
 
     @classmethod
     def read(cls, source: Mapping[str, Any] | str | Path) -> LogFormat:
@@ -93,6 +103,9 @@ class LogFormat:
                 values[key] = entry.array(key, (None,)).tolist()
             elif key in ('rate', 'unit_of_time'):
                 values[key] = entry.number(key, above=0)
+            elif key == 'wrench_topics':
+                topics = entry.section(key)
+                values[key] = {link: topics.text(link) for link in topics}
             elif key == 'degrees':
                 values[key] = entry.flag(key)
             else:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 import scipy.interpolate
 import scipy.signal
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from robodyn_ros.errors import LogError
-from robodyn_ros.identification.log import MINIMUM, Log
+from robodyn_ros.identification.log import MINIMUM
 from robodyn_ros.identification.periodic import PeriodAverage, average_periods, whole_periods
 from robodyn_ros.spatial import Array
 
@@ -82,7 +83,35 @@ class Spectrum:
         return np.sqrt(self.floor * (2 * np.pi) ** 2 * cutoff**3 / 3)
 
 
-def pieces_of(log: Log, notes: list[str]) -> list[Piece]:
+class Recorded(Protocol):
+    """A log: stamps, positions and forces; the other columns in ``_COLUMNS`` are optional."""
+
+    @property
+    def t(self) -> ArrayLike:
+        """Stamps, s."""
+
+    @property
+    def q(self) -> ArrayLike:
+        """What splines interpolate."""
+
+    @property
+    def tau(self) -> ArrayLike:
+        """What is interpolated linearly."""
+
+    @property
+    def source(self) -> str:
+        """Name of the log."""
+
+    @property
+    def period(self) -> float | None:
+        """Period of a periodic motion, s."""
+
+    @property
+    def loaded(self) -> bool:
+        """Whether the payload is attached."""
+
+
+def pieces_of(log: Recorded, notes: list[str]) -> list[Piece]:
     """Return the uninterrupted pieces of a log.
 
     Stamps are sorted, and repeated ones left out. A gap that is short compared with the periods of
@@ -95,7 +124,7 @@ def pieces_of(log: Log, notes: list[str]) -> list[Piece]:
     """
     t = np.asarray(log.t)
     arrays = {name: np.asarray(value) for name in _COLUMNS
-              if (value := getattr(log, name)) is not None}
+              if (value := getattr(log, name, None)) is not None}
     steps = np.diff(t)
     step = float(np.median(steps[steps > 0])) if (steps > 0).any() else 0.0
     if step <= 0:
@@ -202,7 +231,7 @@ def _averaged(piece: Piece, period: float, split: bool, notes: list[str]) -> Pie
     return replace(piece, average=average_periods(piece.t, piece.columns, period, piece.source))
 
 
-def _uniform(log: Log, t: Array, arrays: dict[str, Array], step: float, notes: list[str],
+def _uniform(log: Recorded, t: Array, arrays: dict[str, Array], step: float, notes: list[str],
              ) -> Piece:
     """Return a piece on a uniform grid."""
     grid = np.linspace(t[0], t[-1], len(t))

@@ -21,8 +21,11 @@ LARGEST_BAG = 1 << 36  # bytes; messages are read one by one
 MOST_MESSAGES = 10_000_000  # 2.7 hours at 1 kHz; arrays of this many samples fit into memory
 
 
-def read_bag(path: Path, form: LogFormat) -> tuple[dict[str, Array], list[str], list[str]]:
+def read_bag(path: Path, form: LogFormat, *, torques: bool = True,
+             ) -> tuple[dict[str, Array], list[str], list[str]]:
     """Return the arrays of a bag, the names of its joints, and notes.
+
+    Without ``torques``, efforts may be missing: they are not numbers then.
 
     Raises
     ------
@@ -39,14 +42,15 @@ def read_bag(path: Path, form: LogFormat) -> tuple[dict[str, Array], list[str], 
     lacking = 0
     for state in states:
         place = {name: k for k, name in enumerate(state.name)}
-        sizes = {len(state.position), len(state.effort)}
+        sizes = {len(state.position), *([len(state.effort)] if torques else [])}
         if sizes != {len(place)} or any(name not in place for name in names):
             lacking += 1
             continue
         order = [place[name] for name in names]
         rows['time'].append(state.header.stamp.sec + state.header.stamp.nanosec * 1e-9)
         rows['position'].append(np.asarray(state.position)[order])
-        rows['torque'].append(np.asarray(state.effort)[order])
+        rows['torque'].append(np.asarray(state.effort)[order] if len(state.effort) == len(place)
+                              else np.full(len(order), np.nan))
         rows['velocity'].append(np.asarray(state.velocity)[order]
                                 if len(state.velocity) == len(place) else np.full(len(order), 0.0))
     if not rows['time']:
@@ -77,11 +81,15 @@ def _at_stamps(path: Path, topic: str, names: list[str], stamps: Array,
 
 
 def _joint_states(path: Path, topic: str, notes: list[str]) -> list[Any]:
+    return messages_of(path, topic, JOINT_STATE, notes)
+
+
+def messages_of(path: Path, topic: str, kind: str, notes: list[str]) -> list[Any]:
     """Return the messages of a topic; in a damaged file, those before the damage."""
     states: list[Any] = []
     for part in _parts(path):
         try:
-            for state in _messages(part, topic):
+            for state in _messages(part, topic, kind):
                 states.append(state)
                 if len(states) > MOST_MESSAGES:
                     break
@@ -113,7 +121,7 @@ def _parts(path: Path) -> list[Path]:
     return files
 
 
-def _messages(path: Path, topic: str) -> Iterator[Any]:
+def _messages(path: Path, topic: str, kind: str) -> Iterator[Any]:
     typesys = package('rosbags.typesys')
     first = path.suffix == '.bag'  # of ROS 1
     store = typesys.get_typestore(typesys.Stores.ROS1_NOETIC if first else
@@ -122,12 +130,12 @@ def _messages(path: Path, topic: str) -> Iterator[Any]:
     with package('rosbags.rosbag1' if first else 'rosbags.rosbag2').Reader(path) as bag:
         wanted = [c for c in bag.connections if c.topic.strip('/') == topic.strip('/')]
         if not wanted:
-            there = sorted({c.topic for c in bag.connections if c.msgtype == JOINT_STATE})
+            there = sorted({c.topic for c in bag.connections if c.msgtype == kind})
             raise LogError(f'has no topic {topic!r}', source=str(path),
-                           valid=', '.join(there) or f'a bag with a topic of {JOINT_STATE}')
+                           valid=', '.join(there) or f'a bag with a topic of {kind}')
         for connection in wanted:
-            if connection.msgtype != JOINT_STATE:
+            if connection.msgtype != kind:
                 raise LogError(f'has {topic!r} of type {connection.msgtype}', source=str(path),
-                               valid=JOINT_STATE)
+                               valid=kind)
         for connection, _, raw in bag.messages(connections=wanted):
             yield read(raw, connection.msgtype)

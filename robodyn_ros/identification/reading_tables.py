@@ -14,6 +14,7 @@ import scipy.io
 from robodyn_ros.errors import LogError, RobodynError
 from robodyn_ros.files import check_regular
 from robodyn_ros.identification.log_format import CURRENTS, SPELLINGS, LogFormat
+from robodyn_ros.identification.reading_base import base_arrays, base_columns
 from robodyn_ros.model import Model
 from robodyn_ros.packages import package
 from robodyn_ros.spatial import Array
@@ -60,6 +61,7 @@ def _of_arrays(there: dict[str, Array], form: LogFormat, model: Model, path: Pat
             arrays[key] = np.asarray(there[name], np.float64)
             notes += _of_currents(key, name, form)
     names = list(form.joints) or [str(n) for n in there.get('names', there.get('joints', ()))]
+    arrays |= base_arrays(there, model)
     return *_complete(arrays, names, form, model, path), notes
 
 
@@ -232,6 +234,7 @@ def _of_columns(header: list[str], table: Array, form: LogFormat, model: Model, 
                 arrays[key] = table[:, columns[0]] if key == 'time' else table[:, columns]
                 notes += _of_currents(key, word, form)
                 break
+    arrays |= base_columns(header, table, model)
     return *_complete(arrays, names, form, model, path), notes
 
 
@@ -247,7 +250,7 @@ def _named_columns(header: list[str], word: str, names: Sequence[str]) -> list[i
 def _complete(arrays: dict[str, Array], names: list[str], form: LogFormat, model: Model,
               path: Path) -> tuple[dict[str, Array], list[str]]:
     """Return arrays and names with the time and the names that the file leaves out."""
-    for key in ('position', 'torque'):
+    for key in ('position',) if model.floating else ('position', 'torque'):
         if key not in arrays:
             raise LogError(f'has no {key}', source=str(path),
                            valid=f'{" or ".join(SPELLINGS[key])}, or name it in the format')
@@ -260,8 +263,9 @@ def _complete(arrays: dict[str, Array], names: list[str], form: LogFormat, model
         raise LogError('has no time', source=str(path),
                        valid=f'{" or ".join(SPELLINGS["time"])}, or a rate in the format')
     if not names:
-        if arrays['position'].shape[1] != model.n:
+        count = len(model.joint_names)
+        if arrays['position'].shape[1] != count:
             raise LogError(f'has {arrays["position"].shape[1]} joints without names',
-                           source=str(path), valid=f'{model.n}, or joints in the format')
+                           source=str(path), valid=f'{count}, or joints in the format')
         names = list(model.joint_names)
     return arrays, names

@@ -16,7 +16,7 @@ from robodyn_ros.dynamics import RobotDynamics
 from robodyn_ros.dynamics.efforts import complete_torque
 from robodyn_ros.errors import RobodynError
 from robodyn_ros.nodes.base import DynamicsNode
-from robodyn_ros.nodes.base_state import BaseState
+from robodyn_ros.nodes.base_state import BaseSource, base_problem, base_source, declare_base
 from robodyn_ros.nodes.effort_check import EffortCheck, known_factors
 from robodyn_ros.nodes.energy import EnergyOutput
 from robodyn_ros.nodes.fast_path import DEPTH
@@ -26,7 +26,6 @@ from robodyn_ros.nodes.parameters import declare
 from robodyn_ros.nodes.real_time import declare_real_time
 from robodyn_ros.nodes.running import run
 from robodyn_ros.nodes.stamps import nanoseconds
-from robodyn_ros.packages import package
 
 SENSOR_DATA = QoSProfile(depth=DEPTH, reliability=ReliabilityPolicy.BEST_EFFORT)
 
@@ -54,11 +53,10 @@ def view(array: Any) -> np.ndarray:
 class Outputs:
     """The messages for one model, created once and filled for every state."""
 
-    def __init__(self, running: Running, frame: str, timeout: float):
+    def __init__(self, running: Running, frame: str):
         model, n = running.model, running.dynamics.n
         self.running, self.reader = running, StateReader(running.joints)
         self.efforts = EffortCheck(running)
-        self.base = BaseState(model.description.root, timeout) if model.floating else None
         joints = list(running.joints.joint_names)
         names = [*model.velocity_names[:model.first_joint], *joints]
         self.factors = known_factors(model, joints)
@@ -106,6 +104,7 @@ class DynamicsPublisher(DynamicsNode):
 
     def __init__(self, **options: Any):
         self._outputs: Outputs | None = None
+        self._base: BaseSource | None = None  # what measures a floating base
         super().__init__('dynamics', **options)
 
     def declare_parameters_of_node(self) -> None:
@@ -120,10 +119,7 @@ class DynamicsPublisher(DynamicsNode):
         declare(self, 'energy_window', 0.0, 'time over which the energy is balanced against the '
                 'work of the measured efforts, for ~/energy and /diagnostics, s; 0: not at all',
                 range_=(0.0, 600.0))
-        declare(self, 'odometry_topic', '', 'topic of nav_msgs/Odometry with the pose and the '
-                'twist of a floating base; empty: the base is fixed', read_only=True)
-        declare(self, 'odometry_timeout', 0.1, 'longest time between an odometry message and a '
-                'joint state, s', range_=(0.0, 10.0), read_only=True)
+        declare_base(self)
         declare_real_time(self)
 
     def check_parameters(self, changes: dict[str, Any]) -> str | None:
@@ -131,7 +127,7 @@ class DynamicsPublisher(DynamicsNode):
         source = changes.get('base_wrench_acceleration', 'zero')
         if source not in ('zero', 'effort'):
             return f"base_wrench_acceleration is {source!r}; valid: 'zero', 'effort'"
-        return None
+        return base_problem(changes)
 
     def set_up(self) -> None:
         """Create publishers and the subscription."""
@@ -144,16 +140,18 @@ class DynamicsPublisher(DynamicsNode):
                 self.create_publisher, self.destroy_publisher, message, f'~/{topic}', 10)
         topics: list[tuple[Any, ...]] = [
             (JointState, 'joint_states', self._on_state, SENSOR_DATA)]
-        odometry = self.get_parameter('odometry_topic').value
-        if odometry:  # only robots with a floating base need this package
-            topics.append((package('nav_msgs.msg').Odometry, odometry, self._on_odometry,
-                           SENSOR_DATA))
+        self._base = base_source(self)
+        if self._base is not None:
+            topics += self._base.topics()
+            if self.keeper.running is not None:  # described by a parameter
+                self._base.follow(self.keeper.running.model)
         self.listen(*topics)
 
     def on_model(self, running: Running) -> None:
         """Create messages for the new model, which the next state uses."""
-        outputs = Outputs(running, running.model.description.root,
-                          self.get_parameter('odometry_timeout').value)
+        outputs = Outputs(running, running.model.description.root)
+        if self._base is not None:
+            self._base.follow(running.model)
         self._offer_constraint_forces(outputs.cuts)
         outputs.energy.watch(self.get_parameter('energy_window').value)
         self._outputs = outputs
@@ -194,15 +192,6 @@ class DynamicsPublisher(DynamicsNode):
                 self._publishers_of[name] = self.keep(
                     self.create_publisher, self.destroy_publisher, WrenchStamped, f'~/{name}', 10)
 
-    def _on_odometry(self, message: Any) -> None:
-        outputs = self._outputs
-        if not self.active or outputs is None or outputs.base is None:
-            return
-        try:
-            outputs.base.read(message)
-        except StateError as error:
-            self.warn(error.kind, f'odometry: {error}')
-
     def _on_state(self, message: JointState) -> None:
         outputs = self._outputs
         if not self.active:
@@ -214,8 +203,8 @@ class DynamicsPublisher(DynamicsNode):
                   if publisher.get_subscription_count()}
         try:
             q, qd, effort = outputs.reader.read(message)
-            if outputs.base is not None:
-                pose, twist = outputs.base.at(message.header.stamp)
+            if self._base is not None:
+                pose, twist = self._base.at(message.header.stamp)
                 q = np.concatenate([pose, q])
                 qd = None if qd is None else np.concatenate([twist, qd])
                 effort = None if effort is None else np.concatenate([np.zeros(6), effort])
@@ -223,7 +212,7 @@ class DynamicsPublisher(DynamicsNode):
             self.warn(error.kind, f'joint_states: {error}')
             return
         self.counts['states'] += 1
-        if outputs.base is None:
+        if self._base is None:
             outputs.efforts.state(q, qd, effort)
         outputs.position = q
         try:

@@ -129,7 +129,8 @@ def _build(request: BuildRequest) -> Built:
                         locked_joints=options['locked_joints'],
                         rotor_model=options['rotor_model'])
     if options['base'] != 'floating':
-        model.require_fixed_base('a node other than dynamics with odometry_topic')
+        model.require_fixed_base('a node other than dynamics with odometry_topic or '
+                                 'imu_topic')
     payload, notes = request.payload, []
     if payload is not None and payload.link not in model.link_frames:
         if request.payload_is_new:
@@ -166,6 +167,8 @@ def make_dynamics(model: Model, options: dict[str, Any], *,
     RobodynError
         The loops do not fit the model.
     """
+    if options['loops']:
+        model.require_fixed_base('nodes with closed loops')
     return dynamics_of(commanded_model(model) if commands else model, options['loops'],
                        friction_width=options['friction_width'])
 

@@ -72,7 +72,8 @@ def model_options(node: Node, changes: Mapping[str, Any] | None = None) -> dict[
     del values['robot_description']
     names = [name for name in values['locked_joints'] if name]
     rotor_model = values['rotor_model']
-    floating = node.has_parameter('odometry_topic') and node.get_parameter('odometry_topic').value
+    floating = any(node.has_parameter(name) and node.get_parameter(name).value
+                   for name in ('odometry_topic', 'imu_topic'))
     return {
         'base': 'floating' if floating else 'auto',
         'gravity': tuple(values['gravity']),

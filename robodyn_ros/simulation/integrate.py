@@ -6,6 +6,7 @@ example as a reference for an engine with fixed steps. There are no joint limits
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -69,7 +70,7 @@ def simulate(robot: Model | RobotDynamics | FlexibleDynamics,
              qd: ArrayLike | None = None, duration: float,
              times: ArrayLike | None = None, theta: ArrayLike | None = None,
              theta_d: ArrayLike | None = None,
-             f_ext: Callable[[float], Wrenches] | Wrenches | None = None,
+             f_ext: Callable[..., Wrenches] | Wrenches | None = None,
              base_motion: Callable[[float], BaseMotion] | BaseMotion | None = None,
              events: Sequence[Callable[..., float]] = (),
              loops: Loops | str | Path | Mapping[str, Any] | None = None,
@@ -79,13 +80,13 @@ def simulate(robot: Model | RobotDynamics | FlexibleDynamics,
 
     Parameters
     ----------
-    robot : Model, Dynamics, ClosedLoopDynamics or FlexibleDynamics
-        The robot; its base may float.
+    robot : Model, Dynamics, ClosedLoopDynamics, FloatingLoopDynamics or FlexibleDynamics
+        The robot; its base may float. Then tau begins with the force and moment on the base.
     tau : callable or array-like, shape (n,), optional
         Torques, N m or N: constant, or a control law ``tau(t, q, qd)``. That of a robot with
         elastic joints is ``tau(t, q, qd, theta, theta_d)``. Default: none.
     q, qd : array-like, shape (n,)
-        State at the start; default velocity: zero.
+        State at the start; default velocity: zero. With a floating base, q has n + 1 elements.
     duration : float
         Simulated time, s.
     times : array-like, shape (K,), optional
@@ -93,9 +94,11 @@ def simulate(robot: Model | RobotDynamics | FlexibleDynamics,
     theta, theta_d : array-like, shape (n,), optional
         Motors of a robot with elastic joints at the start; by default the springs are deflected so
         far that they hold the links at rest, and the motors have the velocities of the links.
-    f_ext, base_motion : optional
-        Wrenches on links, and motion of the base, see `Dynamics.inverse_dynamics`: constant, or
-        functions of the time.
+    f_ext : optional
+        Wrenches on links, see `Dynamics.inverse_dynamics`: constant, a function ``f_ext(t)`` of
+        the time, or ``f_ext(t, q, qd)`` of the state as well, for example the forces of a ground.
+    base_motion : optional
+        Motion of the base, see `Dynamics.inverse_dynamics`: constant, or a function of the time.
     events : sequence of callable
         Functions ``event(t, q, qd)`` (with ``theta, theta_d`` for elastic joints) whose zeros are
         found. As in SciPy, the attribute ``terminal = True`` of a function ends the simulation
@@ -133,7 +136,7 @@ def simulate(robot: Model | RobotDynamics | FlexibleDynamics,
         raise ValueRangeError('duration', duration, 'a finite number of seconds above 0')
     at = _sample_times(times, duration)
     law = tau if callable(tau) else _constant(np.zeros(plant.n) if tau is None else tau)
-    push = f_ext if callable(f_ext) else lambda t: f_ext
+    push = _pushes(f_ext)
     base = base_motion if callable(base_motion) else lambda t: base_motion
 
     def torque(t: float, y: Array) -> Array:
@@ -147,7 +150,7 @@ def simulate(robot: Model | RobotDynamics | FlexibleDynamics,
         if not np.abs(y).max() < DIVERGED:
             raise SimulationError(f'the motion has diverged at {t:.4g} s: check torques, inertias '
                                   'and springs')
-        result = plant.rate(y, torque(t, y), push(t), base(t))
+        result = plant.rate(y, torque(t, y), push(t, *plant.split(y)[:2]), base(t))
         if not np.isfinite(result).all():
             raise SimulationError(f'the accelerations at {t:.4g} s are not finite; valid: joints '
                                   'that move bodies with inertia')
@@ -164,7 +167,7 @@ def simulate(robot: Model | RobotDynamics | FlexibleDynamics,
     parts = plant.split(states)
     theta_, theta_d_ = parts[2:] if len(parts) > 2 else (None, None)
     return SimulatedMotion(
-        result.t, parts[0], parts[1],
+        result.t, plant.positions(parts[0]), parts[1],
         np.array([torque(t, y) for t, y in zip(result.t, states, strict=True)]),
         theta_, theta_d_, tuple(result.t_events or ()), int(result.nfev))
 
@@ -193,13 +196,22 @@ class _Plant(Protocol):
         """Return q and qd; of a robot with elastic joints theta and theta_d as well."""
         ...
 
+    def positions(self, q: Array) -> Array:
+        """Return positions as they are given to the user."""
+        ...
+
     def rate(self, y: Array, tau: Array, push: Wrenches | None, base: BaseMotion | None) -> Array:
         """Return dy/dt under torques, wrenches on links, and a motion of the base."""
         ...
 
 
 class _Rigid:
-    """Positions and velocities of the independent joints."""
+    """Positions and velocities of the independent joints, after those of a floating base.
+
+    The solver knows its quaternion as four numbers, whose length has no effect on forces,
+    accelerations and rates of rotation; so a deviation from 1 is no error of the motion. The
+    returned quaternions are those of length 1.
+    """
 
     def __init__(self, dynamics: RobotDynamics):
         _check_friction(dynamics.model, dynamics.friction_width)
@@ -208,17 +220,28 @@ class _Rigid:
         self.pose: Array | None = None  # of all joints, near which closed loops are closed
 
     def start(self, q: ArrayLike, qd: ArrayLike | None) -> Array:
-        return np.concatenate([_vector('q', q, self.nq), _vector('qd', qd, self.n)])
+        start = _vector('q', q, self.nq)
+        if self.nq > self.n and not start[3:7].any():
+            raise ValueRangeError('q[3:7]', start[3:7].tolist(), 'a quaternion x, y, z, w of '
+                                  'length 1')
+        return np.concatenate([self.positions(start), _vector('qd', qd, self.n)])
 
     def split(self, y: Array) -> tuple[Array, ...]:
         return y[..., :self.nq], y[..., self.nq:]
+
+    def positions(self, q: Array) -> Array:
+        if self.nq == self.n:
+            return q
+        turn = q[..., 3:7]
+        return np.concatenate([q[..., :3], turn / np.linalg.norm(turn, axis=-1, keepdims=True),
+                               q[..., 7:]], axis=-1)
 
     def rate(self, y: Array, tau: Array, push: Wrenches | None, base: BaseMotion | None) -> Array:
         q, qd = self.split(y)
         self.pose = self.dynamics.positions(q, near=self.pose)
         qdd = self.dynamics.forward_dynamics(q, qd, tau, f_ext=push, base_motion=base,
                                              near=self.pose)
-        moved = self.dynamics.tree.position_rates(q, qd) if self.nq > self.n else qd
+        moved = self.dynamics.position_rates(q, qd) if self.nq > self.n else qd
         return np.concatenate([moved, qdd])
 
 
@@ -242,6 +265,9 @@ class _Elastic:
     def split(self, y: Array) -> tuple[Array, ...]:
         n = self.n
         return y[..., :n], y[..., 2 * n:3 * n], y[..., n:2 * n], y[..., 3 * n:]
+
+    def positions(self, q: Array) -> Array:
+        return q
 
     def rate(self, y: Array, tau: Array, push: Wrenches | None, base: BaseMotion | None) -> Array:
         q, qd, theta, theta_d = self.split(y)
@@ -268,6 +294,19 @@ def _vector(name: str, values: ArrayLike | None, size: int) -> Array:
     if not np.isfinite(array).all():
         raise ValueRangeError(name, array.tolist(), 'finite numbers')
     return array
+
+
+def _pushes(f_ext: Callable[..., Wrenches] | Wrenches | None) -> Callable[..., Any]:
+    """Return wrenches as a function of time, positions and velocities."""
+    if not callable(f_ext):
+        return lambda *state: f_ext
+    try:
+        inspect.signature(f_ext).bind(0.0, None, None)
+    except TypeError:
+        return lambda t, q, qd: f_ext(t)
+    except ValueError:  # a builtin without a signature
+        pass
+    return f_ext
 
 
 def _constant(values: ArrayLike) -> Torque:

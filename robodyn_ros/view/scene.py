@@ -16,7 +16,7 @@ from robodyn_ros.errors import DescriptionError, MissingPackageError
 from robodyn_ros.excitation.capsules import Capsule
 from robodyn_ros.model import Model
 from robodyn_ros.packages import package
-from robodyn_ros.spatial import Array, Inertial
+from robodyn_ros.spatial import Array, Inertial, quaternion_of
 
 # of Okabe and Ito's palette
 BODY, SUSPECT, INERTIA, CENTRE = (120, 130, 140), (213, 94, 0), (0, 114, 178), (230, 159, 0)
@@ -209,11 +209,4 @@ def body_poses(tree: Any, q: Array) -> list[tuple[Array, Array]]:
 
 def quaternion(rotation: Array) -> Array:
     """Return a rotation matrix as a unit quaternion, w first."""
-    m = np.asarray(rotation, np.float64)
-    # the eigenvector of the largest eigenvalue, which is safe for every angle
-    k = np.array([[m[0, 0] - m[1, 1] - m[2, 2], 0, 0, 0],
-                  [m[0, 1] + m[1, 0], m[1, 1] - m[0, 0] - m[2, 2], 0, 0],
-                  [m[0, 2] + m[2, 0], m[1, 2] + m[2, 1], m[2, 2] - m[0, 0] - m[1, 1], 0],
-                  [m[2, 1] - m[1, 2], m[0, 2] - m[2, 0], m[1, 0] - m[0, 1], np.trace(m)]]) / 3
-    x, y, z, w = np.linalg.eigh(k)[1][:, -1]
-    return np.array([w, x, y, z])
+    return np.roll(quaternion_of(rotation), 1)
