@@ -220,7 +220,7 @@ def test_identification_achieves_the_expected_accuracy_of_an_excitation(planar):
 
 
 def test_errors_name_limits_that_cannot_be_met(planar):
-    for limits, name in ((Limits(height=3.0), 'height of tip'),
+    for limits, name in ((Limits(height=3.0), r'height of tip \(by [\d.]+ m\)'),
                          (Limits(distance=2.0), "distance of tip from the base's axis"),
                          (Limits(inside=(((5, 5, 5), (6, 6, 6)),)), 'inside the box')):
         with pytest.raises(rd.IdentificationError, match=name):

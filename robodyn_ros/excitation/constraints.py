@@ -31,6 +31,8 @@ from robodyn_ros.spatial import Array
 
 SHARPNESS = 300.0  # the smooth maximum exceeds the maximum by at most log(N) / SHARPNESS
 SHARPNESS_OF_LENGTHS = 2000.0  # the same for lengths, 1/m
+# limits whose excess is relative to them; that of all others is a length
+RELATIVE = ('position', 'velocity', 'acceleration', 'jerk', 'torque')
 
 
 @checked_fields
@@ -295,14 +297,17 @@ class Constraints:
         return {family.name: float(family.values.max())
                 for family in self.families(motion, torque)}
 
-    def exceeded(self, motion: Motion) -> list[str]:
-        """Return the limits that a motion exceeds, each with by how much, the worst first."""
-        torque = self.dynamics.inverse_dynamics(motion.q, motion.qd, motion.qdd)
-        families = [(float(family.values.max()), family)
-                    for family in self.families(motion, torque)]
-        return [f'{family.name} (by ' + (f'{100 * value:.3g} %)' if family.points is None
-                                         else f'{value:.3g} m)')
-                for value, family in sorted(families, key=lambda entry: -entry[0]) if value > 0]
+
+
+def unit_of(name: str) -> str:
+    """Return the unit of the excess over a limit: '1', relative to the limit, or 'm'."""
+    return '1' if name.partition(' of ')[0] in RELATIVE else 'm'
+
+
+def excess_text(name: str, value: float) -> str:
+    """Return the name of a limit with the excess over it."""
+    size = f'{value:.3g} m' if unit_of(name) == 'm' else f'{100 * value:.3g} %'
+    return f'{name} (by {size})'
 
 
 def tip_of(model: Model) -> str:

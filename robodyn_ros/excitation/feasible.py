@@ -8,7 +8,7 @@ import numpy as np
 import scipy.optimize
 
 from robodyn_ros.errors import IdentificationError
-from robodyn_ros.excitation.constraints import Constraints
+from robodyn_ros.excitation.constraints import Constraints, excess_text
 from robodyn_ros.excitation.fourier import Basis
 from robodyn_ros.spatial import Array
 
@@ -37,7 +37,7 @@ def feasible_motion(constraints: Constraints, basis: Basis, width: Array,
     """
     shape = starts[0].shape
     scale = np.tile(width, shape[0])
-    least, where = np.inf, starts[0]
+    least, where, worst = np.inf, starts[0], {}
 
     def broken(z: Array) -> tuple[float, Array]:
         x = (z * scale).reshape(shape)
@@ -49,14 +49,16 @@ def feasible_motion(constraints: Constraints, basis: Basis, width: Array,
         found = scipy.optimize.minimize(broken, (start / width).ravel(), jac=True,
                                         method='L-BFGS-B', options={'maxiter': 200})
         x = (found.x * scale).reshape(shape)
-        tried = max(constraints.worst(basis.motion(x)).values())
-        if tried < least:
-            least, where = tried, x
+        tried = constraints.worst(basis.motion(x))
+        if max(tried.values()) < least:
+            least, where, worst = max(tried.values()), x, tried
         if least <= 0:
             break
     if least > 0:
+        names = sorted((name for name, value in worst.items() if value > 0),
+                       key=lambda name: -worst[name])
         raise IdentificationError(
             'no motion was found within every limit; the closest one exceeds '
-            + ', '.join(constraints.exceeded(basis.motion(where))[:5])
+            + ', '.join(excess_text(name, worst[name]) for name in names[:5])
             + '; valid: wider limits, a longer period or fewer harmonics')
     return where

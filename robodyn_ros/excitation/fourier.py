@@ -124,9 +124,11 @@ class Excitation:
                       f'{facts["base_parameters"]} base parameters',
                       f'(kind: {facts["kind"]}, scaling: {facts["scaling"]})']
         if facts.get('check'):
-            lines += [f'all limits were checked at {facts["check"]["rate"]:g} Hz; the closest is',
-                      f'{facts["check"]["closest"]} with a reserve of '
-                      f'{facts["check"]["reserve"]:.2%}']
+            check = facts['check']
+            reserve = f'{check["reserve"]:.4g} m' if check.get('reserve_unit') == 'm' else \
+                f'{check["reserve"]:.2%}'
+            lines += [f'all limits were checked at {check["rate"]:g} Hz; the closest is',
+                      f'{check["closest"]} with a reserve of {reserve}']
         if 'mean_torque' in facts:
             lines.append('mean absolute torques: '
                          + ' '.join(f'{value:.3g}' for value in facts['mean_torque']))

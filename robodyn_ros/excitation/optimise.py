@@ -13,7 +13,7 @@ import scipy.optimize
 
 from robodyn_ros.dynamics import Dynamics
 from robodyn_ros.errors import IdentificationError, check_type
-from robodyn_ros.excitation.constraints import Constraints, Limits
+from robodyn_ros.excitation.constraints import Constraints, Limits, excess_text, unit_of
 from robodyn_ros.excitation.criteria import Criterion
 from robodyn_ros.excitation.feasible import feasible_motion
 from robodyn_ros.excitation.fourier import Basis, Excitation, Motion
@@ -319,7 +319,7 @@ class _Search:
         assert self.best is not None
         worst = self._worst(self._dense().motion(self.best))
         name = max(worst, key=lambda key: worst[key])
-        return f'{name} (by {worst[name]:.3g})'
+        return excess_text(name, worst[name])
 
     def _made(self, amplitude: float) -> Excitation:
         """Return the best motion and facts about it."""
@@ -330,6 +330,7 @@ class _Search:
         motion = self.basis.motion(x)
         torque = np.abs(self._torque(dense.motion(x)))
         worst = self._worst(dense.motion(x))
+        closest = max(worst, key=lambda key: worst[key], default='')
         facts = {
             'criterion': self.plan.criterion, 'scaling': self.plan.scaling,
             'kind': self.plan.kind, 'base_parameters': self.criterion.base.count,
@@ -338,8 +339,8 @@ class _Search:
             'torque_noise': self.noise.tolist(),
             'mean_torque': torque.mean(axis=0).tolist(),
             'largest_torque': torque.max(axis=0).tolist(),
-            'check': {'rate': CHECK_RATE, 'closest': max(worst, key=lambda key: worst[key]),
-                      'reserve': -max(worst.values())} if worst else {},
+            'check': {'rate': CHECK_RATE, 'closest': closest, 'reserve': -worst[closest],
+                      'reserve_unit': unit_of(closest)} if worst else {},
             'amplitude_taken_back_to': amplitude, 'evaluations': self.evaluations,
             'seconds': time.monotonic() - self.started, 'seed': self.plan.seed,
             'notes': list(self.constraints.notes)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -54,7 +55,8 @@ class Estimate:
 
 
 def least_squares(factors: Array, kept: tuple[int, ...], count: Array, *,
-                  weighted: bool = True, sweeps: int = SWEEPS) -> Estimate:
+                  weighted: bool = True, sweeps: int = SWEEPS,
+                  names: Sequence[str] = ()) -> Estimate:
     """Estimate base parameters from factors of ``[W, tau]``, one for each row of the robot.
 
     Parameters
@@ -70,6 +72,8 @@ def least_squares(factors: Array, kept: tuple[int, ...], count: Array, *,
         by iteration (Kolyubin 5.22-5.23).
     sweeps : int
         Largest number of iterations.
+    names : sequence of str
+        Names of the base parameters for messages; default: their numbers.
 
     Raises
     ------
@@ -91,8 +95,12 @@ def least_squares(factors: Array, kept: tuple[int, ...], count: Array, *,
         factor, right = triangle[:b, :b], triangle[:b, b]
         scale = np.linalg.norm(factor, axis=0)
         if (scale == 0).any():
-            raise IdentificationError('the motion does not excite parameter '
-                                      f'{int(np.flatnonzero(scale == 0)[0])} at all')
+            bad = [names[k] if names else f'number {k}'
+                   for k in map(int, np.flatnonzero(scale == 0))]
+            raise IdentificationError(
+                'the motion does not excite these base parameters at all: '
+                f'{", ".join(bad[:5])}; valid: a motion of every joint, or a kind and a friction '
+                'model without them')
         inverse, values = _solve(factor / scale, right)
         inverse, values = inverse / scale[:, None], values / scale
         residuals = small[:, :, :b] @ values - small[:, :, b]

@@ -42,7 +42,9 @@ class Problem:
     @cached_property
     def start(self) -> Estimate:
         """Weighted least squares."""
-        return least_squares(self.factors, self.kept, self.count)
+        names = self.observations.linear.names
+        return least_squares(self.factors, self.kept, self.count,
+                             names=[names[k] for k in self.kept])
 
     @cached_property
     def low_noise(self) -> Observations:
