@@ -34,7 +34,7 @@ def moments(name, link):
 
 
 def mesh_of(name, link):
-    """The collision mesh of a link without an own scale or origin, as trimesh reads it."""
+    """The collision mesh of a link, which has no scale or origin of its own, by trimesh."""
     import trimesh
 
     file = element(name, 'link', link).find('collision/geometry/mesh').get('filename')
