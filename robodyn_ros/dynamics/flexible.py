@@ -198,7 +198,7 @@ class FlexibleDynamics:
         held = self._array('theta', theta)
 
         def torque(bent: Array) -> Array:
-            """Return what is missing for a rest when the springs are bent so far."""
+            """Return the torque that disturbs the rest of links whose springs are bent so far."""
             q = held.copy()
             q[self.elastic] += bent
             load = self.deflection(q, f_ext=f_ext, base_motion=base_motion)[self.elastic]
