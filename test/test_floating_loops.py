@@ -34,7 +34,7 @@ def state(dynamics, rng, speed=1.0):
     turn = rng.normal(size=4)
     free = [dynamics.model.joint_names.index(one) for one in dynamics.joint_names]
     q = np.concatenate([rng.normal(size=3), turn / np.linalg.norm(turn),
-                        dynamics.held.home[free]])
+                        dynamics.fixed.home[free]])
     return q, speed * rng.normal(size=dynamics.n), rng.normal(size=dynamics.n)
 
 

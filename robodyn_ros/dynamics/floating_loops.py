@@ -1,8 +1,8 @@
 """Dynamics of robots with closed loops on a floating base.
 
-The pose of the base has no effect on the loops. So these are closed as on a fixed base, and with
-``qd = G(q) qd_r``, where G is the identity for the twist of the base, the equations of the tree
-are reduced as in `ClosedLoopDynamics`.
+The pose of the base has no effect on the loops, which are therefore closed as on a fixed base.
+With ``qd = G(q) qd_r``, where G is the identity for the twist of the base, the equations of the
+tree are reduced as in `ClosedLoopDynamics`.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class FloatingLoopDynamics:
         The robot with its loops cut open.
     tree : Dynamics
         Its dynamics.
-    held : ClosedLoopDynamics
+    fixed : ClosedLoopDynamics
         The same robot with its base fixed, which closes the loops.
 
     Raises
@@ -71,12 +71,12 @@ class FloatingLoopDynamics:
                                   'ClosedLoopDynamics is for robots with a fixed base')
         self.model = model
         self.tree = Dynamics(model, friction_width=friction_width)
-        self.held = ClosedLoopDynamics(model.with_fixed_base(), loops, start=start,
+        self.fixed = ClosedLoopDynamics(model.with_fixed_base(), loops, start=start,
                                        friction_width=friction_width)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copies and pickles hold the model and the loops; kernels belong to the process."""
-        return _make, (self.model, self.held.loops, self.held.home, self.friction_width)
+        return _make, (self.model, self.fixed.loops, self.fixed.home, self.friction_width)
 
     def __repr__(self) -> str:
         """Name and independent joints."""
@@ -88,37 +88,37 @@ class FloatingLoopDynamics:
     @property
     def n(self) -> int:
         """Number of independent joints, and six of the base."""
-        return BASE + self.held.n
+        return BASE + self.fixed.n
 
     @property
     def joints(self) -> Joints:
         """The independent joints and their limits."""
-        return self.held.joints
+        return self.fixed.joints
 
     @property
     def joint_names(self) -> tuple[str, ...]:
         """Names of the independent joints."""
-        return self.held.joint_names
+        return self.fixed.joint_names
 
     @property
     def driven_names(self) -> tuple[str, ...]:
         """Names of the independent joints that have a motor."""
-        return self.held.driven_names
+        return self.fixed.driven_names
 
     @property
     def passive_names(self) -> tuple[str, ...]:
         """Names of the independent joints that no motor drives."""
-        return self.held.passive_names
+        return self.fixed.passive_names
 
     @property
     def dependent_names(self) -> tuple[str, ...]:
         """Names of the dependent joints."""
-        return self.held.dependent_names
+        return self.fixed.dependent_names
 
     @property
     def cuts(self) -> tuple[Cut, ...]:
         """The cuts, at which the loops are held together."""
-        return self.held.cuts
+        return self.fixed.cuts
 
     @property
     def friction_width(self) -> float:
@@ -128,18 +128,18 @@ class FloatingLoopDynamics:
     @property
     def home(self) -> Array:
         """Base at the origin, and all joints as the loops were first closed, shape (7 + b,)."""
-        return np.append(self.tree.home[:POSE], self.held.home)
+        return np.append(self.tree.home[:POSE], self.fixed.home)
 
     def with_model(self, model: Model, *, friction_width: float | None = None,
                    shared_code: bool = False) -> FloatingLoopDynamics:
         """Return the dynamics of the same loops for a tree with other parameters."""
         width = self.friction_width if friction_width is None else friction_width
-        return FloatingLoopDynamics(model, self.held.loops, start=self.held.home,
+        return FloatingLoopDynamics(model, self.fixed.loops, start=self.fixed.home,
                                     friction_width=width)
 
     def warm_up(self, *names: str) -> None:
         """Compile the kernels of these methods of `Dynamics`, and those of the loops, now."""
-        self.held.warm_up('motion')
+        self.fixed.warm_up('motion')
         self.tree.warm_up(*names)
 
     # motion -----------------------------------------------------------------------------------
@@ -147,14 +147,14 @@ class FloatingLoopDynamics:
     def positions(self, q: ArrayLike, *, near: ArrayLike | None = None) -> Array:
         """Return the pose of the base and the positions of all joints, (7 + b,) or (N, 7 + b)."""
         q = check_array(q, self.n + 1, 'q')
-        return np.concatenate([q[..., :POSE], self.held.positions(
+        return np.concatenate([q[..., :POSE], self.fixed.positions(
             q[..., POSE:], near=self._inner(near))], axis=-1)
 
     def motion(self, q: ArrayLike, qd: ArrayLike, *,
                near: ArrayLike | None = None) -> FullMotion:
         """Return the motion of the base and all joints; the matrix has 6 + b rows."""
         q, qd = check_array(q, self.n + 1, 'q'), check_array(qd, self.n, 'qd')
-        inner = self.held.motion(q[..., POSE:], qd[..., BASE:], near=self._inner(near))
+        inner = self.fixed.motion(q[..., POSE:], qd[..., BASE:], near=self._inner(near))
         b, shape = inner.matrix.shape[-2], inner.matrix.shape[:-2]
         matrix = np.zeros((*shape, BASE + b, self.n))
         matrix[..., :BASE, :BASE] = np.eye(BASE)
@@ -181,11 +181,11 @@ class FloatingLoopDynamics:
 
     def reachable(self, q: ArrayLike) -> NDArray[np.bool_]:
         """Return whether the loops close with every dependent joint within its limits, (N,)."""
-        return self.held.reachable(np.atleast_2d(check_array(q, self.n + 1, 'q'))[:, POSE:])
+        return self.fixed.reachable(np.atleast_2d(check_array(q, self.n + 1, 'q'))[:, POSE:])
 
     def singularity(self, q: ArrayLike, *, near: ArrayLike | None = None) -> Any:
         """Return the distance of the loops from a singularity, 0 to 1; a float or (N,)."""
-        return self.held.singularity(check_array(q, self.n + 1, 'q')[..., POSE:],
+        return self.fixed.singularity(check_array(q, self.n + 1, 'q')[..., POSE:],
                                      near=self._inner(near))
 
     def pose(self, q: ArrayLike, link: str, *, near: ArrayLike | None = None) -> Array:
@@ -261,7 +261,8 @@ class FloatingLoopDynamics:
                                                         base_motion=base_motion))
         mass = np.swapaxes(motion.matrix, -1, -2) @ self.tree.mass_matrix(
             motion.q) @ motion.matrix
-        size = 1 / np.sqrt(np.diagonal(mass, axis1=-2, axis2=-1))  # of very different units
+        # scaled, since the elements have very different sizes
+        size = 1 / np.sqrt(np.diagonal(mass, axis1=-2, axis2=-1))
         scaled = mass * size[..., :, None] * size[..., None, :]
         return np.asarray(size * np.linalg.solve(scaled, (size * (tau - bias))[..., None])[..., 0])
 
@@ -275,7 +276,7 @@ class FloatingLoopDynamics:
             base_motion=base_motion)
         inner = FullMotion(motion.q[..., POSE:], motion.qd[..., BASE:],
                            motion.matrix[..., BASE:, BASE:], motion.drift[..., BASE:])
-        forces = self.held._cut_forces(inner, need[..., BASE:])  # in the axes of the base
+        forces = self.fixed._cut_forces(inner, need[..., BASE:])  # in the axes of the base
         turn = self.tree.pose(motion.q, self.model.description.root)[..., None, None, :3, :3]
         parts = forces.reshape(*forces.shape[:-1], 2, 3)
         return np.asarray((turn @ parts[..., None])[..., 0].reshape(forces.shape))

@@ -29,7 +29,7 @@ from robodyn_ros.spatial import Array
 
 POSE, TWIST, WRENCH = 7, 6, 6  # numbers of a pose, of a twist and of a wrench
 ORDER = 4  # of the Butterworth filter
-KEPT = 4.0  # samples that are kept, a period of the cutoff frequency
+KEPT = 4.0  # samples that are kept in each period of the cutoff frequency
 UNIT = 0.01  # deviation of a quaternion's length from 1 above which it is a mistake
 
 
@@ -138,9 +138,9 @@ class FloatingBaseMotion:
     torques : ndarray, shape (M, n - 6), or None
         Torques of the joints, N m or N.
     wrenches : dict of str to ndarray, shape (M, 6)
-        Wrenches on links.
+        Wrenches on links, see `FloatingBaseLog`.
     contacts : dict of str to ndarray of bool, shape (M,)
-        Whether links are in contact, within the reach of the filter.
+        Whether links are in contact at any time within the reach of the filter.
     cutoff : float
         Cutoff frequency of the filter, Hz.
     notes : tuple of str
