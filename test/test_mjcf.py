@@ -63,6 +63,8 @@ def test_an_arm_agrees_with_mujoco(rng):
     model = rd.load_model(ARM)
     assert model.joint_names == ('pan', 'tilt', 'slider') and not model.floating
     assert model.gravity.tolist() == [0.1, 0, -9.7]
+    off = ARM.replace('-9.7"/>', '-9.7"><flag gravity="disable"/></option>')
+    assert rd.load_model(off).gravity.tolist() == [0, 0, 0]
     engine, data = engine_of(ARM)
     follow = np.vstack([np.eye(3), [-0.5, 0, 0]])
     # position of the finger: reference + 0.1 - 0.5 pan
@@ -76,7 +78,7 @@ def test_an_arm_agrees_with_mujoco(rng):
         close(dynamics.pose(q, 'lower')[:3, :3].ravel(), data.body('lower').xmat)
 
 
-def test_drives_and_limits_of_mjcf():
+def test_drives_and_limits_of_mjcf(tmp_path):
     model = rd.load_model(ARM)
     at = {name: i for i, name in enumerate(model.body_joints)}
     assert model.armature[[at['pan'], at['tilt'], at['slider']]].tolist() == [0.2, 0.02, 0.02]
@@ -86,6 +88,9 @@ def test_drives_and_limits_of_mjcf():
     close(model.effort_limit[:2], [100.0, 12.0])
     assert np.isinf(model.effort_limit[2]) and np.isinf(model.upper[1])
     close(model.upper[[0, 2]], [np.pi / 2, 0.4])
+    # the mobile base of a public robot is held by such a damping
+    rd.write_urdf(rd.load_model(ARM.replace('damping="5"', 'damping="1e11"')), tmp_path / 'a.urdf')
+    assert 1e11 in rd.load_model(tmp_path / 'a.urdf').link_friction
 
 
 def test_a_floating_robot_agrees_with_mujoco(rng):

@@ -31,6 +31,7 @@ from robodyn_ros.spatial import Array, Inertial, axis_rotation, rotation_from_qu
 WORLD = 'world'
 FREE, BALL, SLIDE, HINGE = range(4)  # mjtJoint
 CONNECT, WELD, JOINT_EQUALITY = range(3)  # mjtEq
+GRAVITY_OFF = 1 << 7  # mjDSBL_GRAVITY
 AT_JOINTS = (0, 1)  # mjtTrn: JOINT, JOINTINPARENT
 
 
@@ -114,7 +115,8 @@ class _Reader:
         return RobotDescription(
             _model_name(m), tuple(self.links), joints,
             motors=self.motors, findings=tuple(self.findings), floating=floating,
-            gravity=tuple(map(float, m.opt.gravity)), cuts=cuts_of(m))
+            gravity=(0.0, 0.0, 0.0) if m.opt.disableflags & GRAVITY_OFF else tuple(
+                map(float, m.opt.gravity)), cuts=cuts_of(m))
 
     def _robot(self) -> tuple[int, list[int], bool]:
         """Return the root body, the bodies of the robot, and whether the root floats."""
@@ -244,6 +246,9 @@ class _Reader:
             self.findings.append(Finding(WORLD, 'equality', ', '.join(welds[:20]), 'MJCF', False,
                                          'welds are left open; ClosedLoopDynamics closes those '
                                          'that its file names'))
+        if m.nflex:
+            self.findings.append(Finding(WORLD, 'flexes', int(m.nflex), 'MJCF', False,
+                                         'bodies do not deform'))
         if m.ntendon:
             self.findings.append(Finding(WORLD, 'tendons', int(m.ntendon), 'MJCF', False,
                                          'tendons are not part of the dynamics'))

@@ -26,6 +26,8 @@ _NUMBERS = {
     'dynamics': {'damping': 1, 'friction': 1},
     'mimic': {'multiplier': 1, 'offset': 1},
 }
+# a joint that nothing shall move may have a damping of 1e11 N m s/rad
+_LARGEST = {'limit': np.inf, 'dynamics': 1e15}
 _ALL = ('origin', 'axis', 'limit', 'dynamics', 'mimic')
 # type of a joint -> the elements that are read
 _READ = {**dict.fromkeys(MOVING_TYPES, _ALL), 'fixed': ('origin',), 'floating': ('origin',),
@@ -184,7 +186,7 @@ def _checked(element: etree._Element, where: str) -> etree._Element:
                                    valid=f'{count} number{"s" if count > 1 else ""}')
         numbers = [parse_number(word, element=where, line=element.sourceline,
                                 quantity=f'<{tag}> {attribute}',
-                                largest=np.inf if tag == 'limit' else LARGEST)
+                                largest=_LARGEST.get(tag, LARGEST))
                    for word in words]
         copied.set(attribute, ' '.join(map(repr, numbers)))
     if tag == 'mimic':
