@@ -24,7 +24,7 @@ TEXT = robot(
     joint('j2', 'prismatic', 'upper', 'lower', (0.4, 0, 0), axis=(1, 0, 0)))
 EVERY = (*(term for term in TERMS if not term.startswith('moving_')), 'pose:lower',
          'jacobian:base')
-PARAMETRIC = ('gravity', 'mass_matrix', 'inverse_dynamics', 'forward_dynamics', 'observer')
+PARAMETRIC = ('mass_matrix', 'inverse_dynamics', 'forward_dynamics')
 
 
 def state(rng):
@@ -42,7 +42,7 @@ def library(tmp_path_factory):
     compile_files(GXX, 'c++17', folder / 'code', folder / 'self_test', '-O0')
     done = subprocess.run([folder / 'self_test'], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout
-    compile_files(GCC, 'c99', folder / 'code', folder / 'arm.so', '-O1', '-shared', '-fPIC')
+    compile_files(GCC, 'c99', folder / 'code', folder / 'arm.so', '-O0', '-shared', '-fPIC')
     return Library(folder / 'arm.so', case), (folder / 'code/arm.h').read_text()
 
 
@@ -92,9 +92,9 @@ def test_parameters_and_payloads_of_a_floating_base_are_replaced(tmp_path, rng):
     model = rd.load_model(TEXT, base='floating', motors=motors)
     case = Case(model, PARAMETRIC, options={'parametric': True, 'own_sincos': True})
     case.export(tmp_path / 'code')
-    compile_files(GCC, 'c99', tmp_path / 'code', tmp_path / 'self_test', '-O1')
+    compile_files(GCC, 'c99', tmp_path / 'code', tmp_path / 'self_test', '-O0')
     assert subprocess.run([tmp_path / 'self_test'], capture_output=True).returncode == 0
-    compile_files(GCC, 'c99', tmp_path / 'code', tmp_path / 'arm.so', '-O1', '-shared', '-fPIC')
+    compile_files(GCC, 'c99', tmp_path / 'code', tmp_path / 'arm.so', '-O0', '-shared', '-fPIC')
     code, links = Library(tmp_path / 'arm.so', case), list(model.link_frames)
     payload = (ctypes.c_double * 10)(2.0, 0.1, -0.2, 0.3, 0.3, 0, 0, 0.4, 0, 0.5)
     for number, name in enumerate(links):

@@ -134,14 +134,14 @@ def test_terms_of_a_floating_base_follow_tf_and_an_imu():
         world.wait(lambda: world.count('dynamics', 'wrong_frame') > 0, 'wrong_frame')
         world.publish(TFMessage, '/tf_static', transforms(0, drift), LATCHED)
         start, message = world.now(), None
-        for k in range(200):
+        for k in range(150):
             t, ns = k / 50, start + k * 2 * 10**7
             world.publish(Imu, 'imu/data', imu(ns, unit.rotation.T @ rates, force(t)))
             if k % 3 == 0:
                 world.publish(TFMessage, '/tf', transforms(
                     ns, ('odom', 'base', *pose(t)), ('base', 'leg', np.eye(3), (0.3, 0.1, 0))))
             world.spin(0.001)
-            if k > 150 and k % 15 == 0:  # best effort: a message may be lost
+            if k > 100 and k % 15 == 0:  # best effort: a message may be lost
                 world.state(['hip'], [0.7], [-0.4], ns=ns)
                 world.spin(0.1)
                 message = of(terms, ns) or message
