@@ -13,7 +13,7 @@ from functools import partial
 import numpy as np
 import pinocchio as pin
 
-COUNTS = (50, 100, 200)
+COUNTS = (100, 200)
 ROUNDS = 20
 
 
@@ -43,25 +43,25 @@ def large_robots() -> list[str]:
     os.environ['ROBODYN_CACHE_DIR'] = ''
     import robodyn_ros as rd
 
-    lines = ['| joints | M, first call, s | forward dynamics, first call, s | M, us | '
-             'Pinocchio, us | forward dynamics, us | Pinocchio, us |',
-             '|---|---|---|---|---|---|---|']
+    lines = ['| joints | | first call, s | later calls, us | Pinocchio, us |',
+             '|---|---|---|---|---|']
     for count in COUNTS:
         text = chain(count)
-        q, qd, tau = np.random.default_rng(0).normal(size=(3, count))
+        q, qd, u = np.random.default_rng(0).normal(size=(3, count))
         model = pin.buildModelFromXML(text)
         data = model.createData()
         pose = np.stack([np.cos(q), np.sin(q)], axis=1).ravel()
-        dynamics = rd.Dynamics(rd.load_model(text))
-        cold = [_time(partial(dynamics.mass_matrix, q))]
-        other = rd.Dynamics(rd.load_model(text, gravity=(0, 0, -9.81)))  # nothing compiled yet
-        cold.append(_time(partial(other.forward_dynamics, q, qd, tau)))
-        warm = [_time(call, ROUNDS) for call in (
-            partial(dynamics.mass_matrix, q), partial(pin.crba, model, data, pose),
-            partial(other.forward_dynamics, q, qd, tau),
-            partial(pin.aba, model, data, pose, qd, tau))]
-        lines.append(f'| {count} | {cold[0]:.1f} | {cold[1]:.1f} | '
-                     + ' | '.join(f'{1e6 * one:.0f}' for one in warm) + ' |')
+        robot = rd.load_model(text)
+        inertial = [k for k in range(len(robot.parameter_names)) if k % 17 < 10]
+        for name, arguments, peer in (
+                ('mass_matrix', (q,), partial(pin.crba, model, data, pose)),
+                ('forward_dynamics', (q, qd, u), partial(pin.aba, model, data, pose, qd, u)),
+                ('inverse_dynamics', (q, qd, u), partial(pin.rnea, model, data, pose, qd, u)),
+                ('regressor', (q, qd, u, inertial), partial(
+                    pin.computeJointTorqueRegressor, model, data, pose, qd, u))):
+            call = partial(getattr(rd.Dynamics(robot), name), *arguments)
+            times = _time(call), 1e6 * _time(call, ROUNDS), 1e6 * _time(peer, ROUNDS)
+            lines.append(f'| {count} | {name} | ' + ' | '.join(f'{x:.1f}' for x in times) + ' |')
     return lines
 
 

@@ -197,6 +197,8 @@ def speed(name: str) -> list[str]:
     row(f'batch of {32 * BATCH}, two threads each', 32 * BATCH,
         lambda: two.inverse_dynamics(*large),
         lambda: pin.rneaInParallel(2, pools, *wide, wide_out))
+    row('regressor (rigid), one call', 1, lambda: regressor.single(q, v, a),
+        lambda: pin.computeJointTorqueRegressor(p, data, q, v, a))
     row('regressor (rigid), batch of 512', 512, lambda: regressor.general(*small),
         lambda: [pin.computeJointTorqueRegressor(p, data, x, y, z)
                  for x, y, z in zip(*small, strict=True)])

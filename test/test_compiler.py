@@ -132,8 +132,8 @@ def kernel(k):
     spec = KernelSpec(f'key {k}', ('a',), (1,), (1,), lambda a: a * float(k))
     return Kernel(spec, threads=2)
 
-many = np.ones((20000, 1))
-assert kernel(1).general(many).sum() == 20000  # with a thread, which a child does not have
+many = np.ones((300000, 1))
+assert kernel(1).general(many).sum() == 300000  # with a thread, which a child does not have
 entered, leave = threading.Event(), threading.Event()
 
 def write(name):
@@ -147,7 +147,7 @@ entered.wait(20)
 threading.Timer(0.2, leave.set).start()
 child = os.fork()
 if not child:
-    ok = kernel(3).single(np.ones(1)) == 3.0 and kernel(1).general(many).sum() == 20000
+    ok = kernel(3).single(np.ones(1)) == 3.0 and kernel(1).general(many).sum() == 300000
     os._exit(0 if ok else 1)
 thread.join()
 assert kernel(4).single(np.ones(1)) == 4.0

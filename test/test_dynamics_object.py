@@ -1,8 +1,10 @@
 """`Dynamics` as an object: copies, names, threads, and inputs that are not numbers."""
 
 import copy
+import multiprocessing
 import pickle
 import re
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 
 import numpy as np
@@ -75,6 +77,43 @@ def test_functions_of_links_and_points_also_give_nan(panda):
         assert np.isnan(result).all()
 
 
+@pytest.mark.filterwarnings('ignore:invalid value')
+@pytest.mark.parametrize('value', [np.nan, np.inf])
+def test_other_inputs_that_are_not_finite_give_nan_as_well(value, rng):
+    """Wrenches, the motion of the base, factors of gradients, weights and measured torques."""
+    dynamics = rd.Dynamics(rd.load_model(ROOT / 'urdf/articulated_3r.urdf.xacro'))
+    n, link = dynamics.n, dynamics.model.description.links[2].name
+    state = list(0.1 * rng.normal(size=(3, n)))
+
+    def base(values):
+        return {'base_motion': rd.dynamics.BaseMotion(values[:3], values[3:6],
+                                                      specific_force=values[6:])}
+
+    def equations(*inputs):
+        found = dynamics.normal_equations(*(x[None] for x in inputs[:4]), columns=range(20),
+                                          weights=inputs[4])
+        return found.matrix, found.vector, found.square
+
+    calls = [(equations, [*state, np.ones(n), np.ones(n)]),
+             (lambda *x: dynamics.regressor(*x[:3], [0, 6], **base(x[3])), [*state, np.ones(9)]),
+             (lambda *x: dynamics.regressor_pullback(*x[:3], x[3].reshape(n, 1), [6]),
+              [*state, np.ones(n)]),
+             (dynamics.inverse_dynamics_pullback, [*state, np.ones(n)]),
+             (lambda *x: dynamics.velocity_change(*x[:4], x[4][0]),
+              [*state, np.ones(n), np.array([0.01])])]
+    for name in ('inverse_dynamics', 'forward_dynamics', 'base_wrench', 'joint_wrenches'):
+        method = getattr(dynamics, name)
+        calls += [(lambda *x, f=method: f(*x[:3], f_ext={link: x[3]}), [*state, np.ones(6)]),
+                  (lambda *x, f=method: f(*x[:3], **base(x[3])), [*state, np.ones(9)])]
+    for call, inputs in calls:
+        assert np.isfinite(flat(call(*inputs))).all()
+        for argument in range(len(inputs)):
+            for place in range(len(inputs[argument])):
+                changed = [x.copy() for x in inputs]
+                changed[argument][place] = value
+                assert not np.isfinite(flat(call(*changed))).any(), (argument, place)
+
+
 @pytest.mark.parametrize('values', [np.full(8, 1j), np.zeros(8, 'datetime64[s]'), ['0'] * 8])
 def test_arguments_that_are_not_real_numbers_are_refused(panda, values):
     zero = np.zeros(8)
@@ -100,6 +139,16 @@ def test_copies_and_pickles_compute_the_same(robot, request, rng):
         np.testing.assert_array_equal(other.coriolis_matrix(*inputs[:2]), want[1])
     twice = rd.Dynamics(dynamics.model, threads=2)
     assert pickle.loads(pickle.dumps(twice)).threads == 2
+
+
+def test_a_used_object_works_in_processes_that_are_spawned(rng):
+    """Its methods can be sent to other processes, which compile nothing that is cached."""
+    dynamics = rd.Dynamics(rd.load_model(ROOT / 'urdf/articulated_3r.urdf.xacro'), threads=2)
+    inputs = rng.normal(size=(3, dynamics.n))
+    want = dynamics.inverse_dynamics(*inputs)
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context('spawn')) as pool:
+        got = pool.submit(dynamics.inverse_dynamics, *inputs).result(timeout=120)
+    np.testing.assert_array_equal(got, want)
 
 
 @pytest.mark.parametrize('robot', ['panda', 'palletiser'])

@@ -14,6 +14,7 @@ from robodyn_ros.kernels import (
     PathRules,
     fast_call,
     object_layout,
+    result_memory,
     sign,
     smooth_sign,
 )
@@ -248,3 +249,20 @@ def test_solutions_are_followed_in_compiled_code(way, rng):
     assert np.isnan(scaled.single(near, np.array([0.5]), np.array([np.nan]))).all()
     assert search.single(near, np.array([30.0]))[2] == 0  # too far
     assert scaled.single(near, x[:0, None], np.zeros((0, 1))).shape == (0, 2)
+
+
+def test_memory_of_large_results_is_used_again_only_when_nobody_holds_them(monkeypatch):
+    monkeypatch.setattr(result_memory, 'SMALLEST', 1 << 10)
+    monkeypatch.setattr(result_memory, '_kept', [])
+    a, b = np.ones((200, 2)), np.ones((200, 2))
+    first = EVERYTHING.general(a, b)
+    place, last = first.__array_interface__['data'][0], first[3:, 1:]
+    del first
+    other = EVERYTHING.general(2 * a, b)  # a part of the first result is still in use
+    assert not np.shares_memory(other, last)
+    np.testing.assert_array_equal(last, np.tile(EVERYTHING.single(a[0], b[0])[1:], (197, 1)))
+    del last, other
+    again = EVERYTHING.general(2 * a[:150], b[:150])
+    assert again.__array_interface__['data'][0] == place and again.shape == (150, 15)
+    np.testing.assert_allclose(again[7], EVERYTHING.single(2 * a[0], b[0]), rtol=1e-12)
+    assert result_memory.empty((0, 3)).shape == (0, 3)

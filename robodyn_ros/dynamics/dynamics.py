@@ -285,8 +285,8 @@ class Dynamics(Reactions, TaskSpace, ParameterFunctions, WholeBody):
                near: ArrayLike | None = None) -> FullMotion:
         """Motion of all joints, see `FullMotion`: the matrix is the identity, the drift zero."""
         q, qd = check_array(q, self.model.nq, 'q'), check_array(qd, self.n, 'qd')
-        return FullMotion(q, qd, np.broadcast_to(np.eye(self.n), (*q.shape, self.n)),
-                          np.zeros_like(q))
+        return FullMotion(q, qd, np.broadcast_to(np.eye(self.n), (*qd.shape, self.n)),
+                          np.zeros_like(qd))
 
     def velocities(self, q: ArrayLike, qd: ArrayLike, *,
                    near: ArrayLike | None = None) -> Array:

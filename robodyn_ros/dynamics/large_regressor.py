@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from robodyn_ros.dynamics.regressor import STANDARD
 from robodyn_ros.dynamics.tree import Tree
+from robodyn_ros.kernels import result_memory
 from robodyn_ros.model import RIGID
 from robodyn_ros.spatial import Array
 
@@ -88,7 +89,7 @@ class LargeRegressor:
         """Compute the regressor of one sample or of a batch, see `Kernel.general`."""
         factors = self._factors.general(*arguments)
         if out is None:
-            out = np.empty((*factors.shape[:-2], *self.shape))
+            out = result_memory.empty((*factors.shape[:-2], *self.shape))
         if factors.ndim == 2:
             self._multiply(factors, out)
         else:

@@ -122,7 +122,9 @@ class LargeRobot:
             + self._compiled.kernel('gravity').single(q)
         matrix = self.mass_matrix(q) + seconds * slope[..., None] * np.eye(self._model.n)
         force = np.asarray(step) * (np.asarray(tau) - bias - friction)
-        return np.asarray(np.linalg.solve(matrix, force[..., None])[..., 0])
+        change = np.linalg.solve(matrix, force[..., None])[..., 0]
+        return np.asarray(np.where(np.isfinite(matrix).all(axis=(-2, -1))[..., None], change,
+                                   np.nan))
 
     def _accelerations(self, q: ArrayLike, tau: ArrayLike, bias: Array) -> Array:
         tau = check_array(tau, self._model.n, 'tau')

@@ -46,6 +46,8 @@ def accumulate(kernel: Kernel | LargeRegressor, q: Array, qd: Array, qdd: Array,
             raise ShapeError(name, f'shape {values.shape}', f'(N, {n}), the same N for all')
     if weights.shape != (n,):
         raise ShapeError('weights', f'shape {weights.shape}', f'({n},)')
+    if not all(np.isfinite(values).all() for values in (q, qd, qdd, tau, weights)):
+        return NormalEquations(np.full((p, p), np.nan), np.full(p, np.nan), np.nan)
     block = max(8, BLOCK_BYTES // (8 * n * p) // 8 * 8)
     buffer = np.empty((min(block, len(q)), n, p))
     matrix, vector = np.zeros((p, p)), np.zeros(p)

@@ -106,6 +106,8 @@ class Reactions(LinkFunctions):
                 loads[body] = loads[body] + np.concatenate(np.broadcast_arrays(*(
                     np.einsum('...ji,...j->...i', turn, part) for part in (force, moment))),
                     axis=-1)
+            valid = np.isfinite(wrench).all(axis=-1, keepdims=True)
+            loads = [load + np.where(valid, 0.0, np.nan) for load in loads]  # also of other joints
         return np.stack(np.broadcast_arrays(*loads), axis=-2)
 
     def _external(self, q: ArrayLike, f_ext: Wrenches) -> Array:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from robodyn_ros.errors import ShapeError
+from robodyn_ros.kernels import result_memory
 from robodyn_ros.kernels.compiler import COMPILER, native_pointers
 from robodyn_ros.kernels.expression import trace
 from robodyn_ros.kernels.fast_call import fast_call
@@ -23,7 +24,8 @@ from robodyn_ros.kernels.llvm_ir import write_ir
 from robodyn_ros.numerics import real_numbers
 from robodyn_ros.spatial import Array
 
-MIN_THREADED_SAMPLES = 16384  # for fewer, waking a thread costs more than it saves
+PART = 1 << 17  # numbers in inputs and results that a thread takes at a time, about 0.1 ms of work
+MIN_PARTS = 4  # for fewer, waking a thread costs more than it saves
 
 
 @lru_cache(maxsize=4)
@@ -162,7 +164,7 @@ class Kernel:
                   np.ascontiguousarray(np.broadcast_to(array, (samples, array.shape[0])))
                   for array in arrays]
         if out is None:
-            out = np.empty((samples, *spec.shape))
+            out = result_memory.empty((samples, *spec.shape))
         elif (out.shape != (samples, *spec.shape) or out.dtype != np.float64
               or not out.flags.c_contiguous or not out.flags.writeable):
             raise ShapeError('out', f'shape {out.shape}, {out.dtype}',
@@ -172,14 +174,16 @@ class Kernel:
 
     def _run(self, arrays: Sequence[Array], out: Array, samples: int) -> None:
         whole = samples - samples % LANES
-        threads = self.threads
-        if threads > 1 and whole >= MIN_THREADED_SAMPLES:
-            bounds = np.linspace(0, whole // LANES, threads + 1).astype(int) * LANES
-            parts = [(int(start), int(stop)) for start, stop in zip(
-                bounds[:-1], bounds[1:], strict=True)]
-            others = [_pool(threads).submit(self._run_part, arrays, out, *part)
-                      for part in parts[1:]]
-            self._run_part(arrays, out, *parts[0])
+        step = max(1, PART // (sum(self.spec.sizes) + math.prod(self.spec.shape)) // LANES) * LANES
+        if self.threads > 1 and whole >= MIN_PARTS * step:
+            starts = iter(range(0, whole, step))
+
+            def work() -> None:
+                for start in starts:  # whoever is free takes the next part
+                    self._run_part(arrays, out, start, min(start + step, whole))
+
+            others = [_pool(self.threads).submit(work) for _ in range(self.threads - 1)]
+            work()
             for other in others:
                 other.result()
         elif whole:
