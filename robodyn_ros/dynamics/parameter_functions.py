@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -49,9 +50,13 @@ class ParameterFunctions(CompiledModel):
         """Return the kernel of `regressor`, or what replaces it for a robot with many joints."""
         return self._regressor(columns, moving=False)
 
+    @cached_property
+    def _large_regressor(self) -> bool:
+        return is_large(self.catalogue.tree)
+
     def _regressor(self, columns: Sequence[int] | None, moving: bool) -> Kernel | LargeRegressor:
         chosen = self._chosen(columns)
-        if not is_large(self.catalogue.tree):
+        if not self._large_regressor:
             return self.regressor_code(chosen, moving)
         key = ('large regressor', chosen, moving)
         if key not in self._large_regressors:

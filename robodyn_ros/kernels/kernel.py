@@ -24,8 +24,8 @@ from robodyn_ros.kernels.llvm_ir import write_ir
 from robodyn_ros.numerics import real_numbers
 from robodyn_ros.spatial import Array
 
-PART = 1 << 17  # numbers in inputs and results that a thread takes at a time, about 0.1 ms of work
-MIN_PARTS = 4  # for fewer, waking a thread costs more than it saves
+MIN_THREADED = 1 << 19  # numbers in inputs and results; for fewer, waking a thread costs too much
+PARTS = 4  # parts of a batch for each thread
 
 
 @lru_cache(maxsize=4)
@@ -174,8 +174,9 @@ class Kernel:
 
     def _run(self, arrays: Sequence[Array], out: Array, samples: int) -> None:
         whole = samples - samples % LANES
-        step = max(1, PART // (sum(self.spec.sizes) + math.prod(self.spec.shape)) // LANES) * LANES
-        if self.threads > 1 and whole >= MIN_PARTS * step:
+        numbers = whole * (sum(self.spec.sizes) + math.prod(self.spec.shape))
+        if self.threads > 1 and numbers >= MIN_THREADED:
+            step = max(1, whole // (PARTS * self.threads * LANES)) * LANES
             starts = iter(range(0, whole, step))
 
             def work() -> None:
