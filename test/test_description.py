@@ -270,6 +270,13 @@ def test_faults_of_public_descriptions_are_findings(tmp_path):
     for head in (b'<?xml version="0.0" ?>', b"\xef\xbb\xbf<?xml version='0.0' encoding='utf-8'?>"):
         path.write_bytes(head + GOOD.encode())
         assert rd.load_model(path).n == 2
+    for head in (b'<!-- a -- b -->', b'<!-- a --><?xml version="1.0"?>',
+                 b' <?xml version="1.0"?>'):
+        path.write_bytes(head + GOOD.encode())
+        assert rd.load_model(path).n == 2
+    path.write_bytes(b'<!-- a -- b -->' + GOOD.encode().replace(b'</robot>', b'</robo>'))
+    with pytest.raises(rd.DescriptionError, match='not well-formed'):
+        rd.load_model(path)
     swapped = rd.load_model(two(plain().replace('upper="3"', 'upper="-4"')))
     assert swapped.lower[0] == -np.inf and swapped.upper[0] == np.inf
     twice = rd.load_model(robot(link('a', 1.0), link('b', 1.0), plain().replace(

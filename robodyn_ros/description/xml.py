@@ -13,6 +13,7 @@ MAX_BYTES = 20_000_000  # ten times the size of a URDF of several hundred links
 MAX_DEPTH = 100  # a URDF nests about 6 elements
 LARGEST = 1e9  # largest magnitude of a number, so that products of several do not overflow
 NO_LIMIT = 1e16  # a limit of this size is none, as in SDF
+_HARMLESS = (etree.ErrorTypes.ERR_HYPHEN_IN_COMMENT, etree.ErrorTypes.ERR_RESERVED_XML_NAME)
 # `<?xml version="0.0"?>` occurs in public robots; the parser accepts 1.0 and newer
 _VERSION = re.compile(rb'\A((?:\xef\xbb\xbf)?\s*<\?xml\s+version\s*=\s*["\'])[^"\']{0,20}(["\'])')
 
@@ -61,7 +62,11 @@ def parse_xml(text: str | bytes, *, comments: bool = False) -> etree._Element:
 
 
 def _parse(text: bytes, comments: bool) -> etree._Element:
-    """Parse; accept prefixes without a declared namespace, such as ``<drake:gear_ratio>``."""
+    """Parse; accept prefixes without a declared namespace, such as ``<drake:gear_ratio>``.
+
+    Hyphens in comments and an XML declaration behind a comment, which occur in models of Gazebo,
+    are accepted as well.
+    """
     for recover in (False, True):
         parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False,
                                  huge_tree=False, remove_comments=not comments, remove_pis=True,
@@ -70,9 +75,10 @@ def _parse(text: bytes, comments: bool) -> etree._Element:
             return etree.fromstring(text, parser)
         except etree.XMLSyntaxError:
             errors = parser.error_log
-            if not all(entry.domain == etree.ErrorDomains.NAMESPACE for entry in errors):
+            if not all(entry.domain == etree.ErrorDomains.NAMESPACE or entry.type in _HARMLESS
+                       for entry in errors):
                 raise
-    raise AssertionError('a recovering parser does not raise on namespaces')
+    raise AssertionError('a recovering parser does not raise on harmless errors')
 
 
 def _without_declaration(text: str) -> str:
