@@ -39,9 +39,11 @@ def loops() -> list[str]:
     lines = ['| robot | term | tree, us | loops, us | ratio | batch: tree, us | loops, us | '
              'ratio |',
              '|---|---|---|---|---|---|---|---|']
-    for name in ('five_bar', 'palletiser'):
-        closed = rd.ClosedLoopDynamics(rd.load_model(ROOT / f'urdf/{name}.urdf.xacro'),
-                                       ROOT / f'config/robots/{name}_loops.yaml')
+    for name, urdf, cuts in (
+            *((name, f'urdf/{name}.urdf.xacro', f'config/robots/{name}_loops.yaml')
+              for name in ('five_bar', 'palletiser')),
+            ('delta', 'examples/delta/delta.urdf.xacro', 'examples/delta/loops.yaml')):
+        closed = rd.ClosedLoopDynamics(rd.load_model(ROOT / urdf), ROOT / cuts)
         middle = closed.positions([closed.loops.start.get(j, 0.0) for j in closed.joint_names])
         start = middle[[closed.model.joint_names.index(j) for j in closed.joint_names]]
         t = np.arange(BATCH)[:, None] * 1e-3

@@ -11,16 +11,21 @@ from robots import joint, link, robot
 import robodyn_ros as rd
 
 FOLDER = Path(__file__).parent / 'data/example-parallel-robots'
-# motors, links whose frames coincide
+# motors, links or joints whose frames coincide
 MECHANISMS = {
     'robot_delta': (('mot1_rod1', 'mot1_rod2'), (
-        ('sphere_6', 'sphere_3'), ('sphere_2', 'sphere_4'), ('sphere_5', 'sphere'))),
+        ('closedloop1_A', 'closedloop1_B'), ('closedloop2_B', 'closedloop2_A'),
+        ('closedloop3_A', 'closedloop3_B'))),
     'cassie_like': (('motor_hip1', 'motor_hip2', 'motor_tigh', 'motor_knee', 'motor_ankle'), (
         ('closedloop1_B', 'closedloop1_A'), ('closedloop2_A', 'closedloop2_B')))}
 
 
 def loops_of(name):
+    """The loops in our own words, and in those of the files for Pinocchio."""
     motors, pairs = MECHANISMS[name]
+    if name == 'robot_delta':
+        return {'name_mot': list(motors), 'type': ['6d'] * len(pairs),
+                'closed_loop': [list(pair) for pair in pairs]}
     return {'driven': list(motors),
             'cuts': [{'links': list(pair), 'frames': True} for pair in pairs]}
 
@@ -32,7 +37,7 @@ def mechanism(request):
     return rd.ClosedLoopDynamics(model, loops_of(request.param)), text, request.param
 
 
-def constrained(dynamics, text, name, q, qd, tau):
+def constrained(dynamics, text, q, qd, tau):
     """Accelerations of all joints: those of the tree, projected onto what the cuts allow.
 
     Gauss' principle with mass matrix, bias and contact Jacobians of Pinocchio. Redundant
@@ -55,8 +60,8 @@ def constrained(dynamics, text, name, q, qd, tau):
     pin.forwardKinematics(model, data, pose, speed, 0 * speed)
     pin.updateFramePlacements(model, data)
     world, jacobians, drifts = pin.LOCAL_WORLD_ALIGNED, [], []
-    for pair in MECHANISMS[name][1]:
-        one, other = (model.getFrameId(link, pin.FrameType.BODY) for link in pair)
+    for cut in dynamics.cuts:
+        one, other = (model.getFrameId(link, pin.FrameType.BODY) for link in cut.links)
         jacobians.append(pin.getFrameJacobian(model, data, one, world)
                          - pin.getFrameJacobian(model, data, other, world))
         drifts.append((pin.getFrameClassicalAcceleration(model, data, one, world)
@@ -80,13 +85,13 @@ def test_passive_joints_complete_the_freedom(mechanism):
 
 
 def test_forward_dynamics_agree_with_pinocchio(mechanism, rng):
-    dynamics, text, name = mechanism
+    dynamics, text, _ = mechanism
     free = [dynamics.model.joint_names.index(one) for one in dynamics.joint_names]
     q, (qd, tau) = dynamics.home[free], rng.normal(size=(2, dynamics.n))
     torque = np.zeros(dynamics.model.n)
     torque[free] = tau
     motion = dynamics.motion(q, qd, near=dynamics.home)
-    expected = constrained(dynamics, text, name, motion.q, motion.qd, torque)
+    expected = constrained(dynamics, text, motion.q, motion.qd, torque)
     found = dynamics.forward_dynamics(q, qd, tau, near=dynamics.home)
     assert np.abs(motion.qdd(found) - expected).max() < 1e-9 * np.abs(expected).max()
 
@@ -135,6 +140,11 @@ CUT = {'links': ['rod', 'rocker'], 'points': [[0.5, 0, 0], [0.4, 0, 0]]}
      'driven joints is a, b, c'),
     ({'independent': ['a'], 'cuts': [{'links': ['rod', 'rod']}]}, "names 'rod' twice"),
     ({'independent': ['a'], 'cuts': [CUT]}, 'not closed; valid: one nearer .*example a -0.33'),
+    ({'closed_loop': [['rod', 'rocker']], 'type': ['7d'], 'name_mot': ['a']}, "'7d'.*3d or 6d"),
+    ({'closed_loop': [['rod']], 'type': ['3d'], 'name_mot': ['a']}, 'no pair of names'),
+    ({'closed_loop': [['rod', 'rocker']], 'type': [], 'name_mot': ['a']}, 'another number'),
+    ({'closed_loop': [['rod', 'rocker']], 'type': ['3d'], 'joint_name': ['b'],
+      'joint_type': ['SPHERICAL'], 'name_mot': ['a']}, 'joint_type.*ball joint'),
     # the cut is out of reach, so no pose closes the loop
     ({'driven': ['a'], 'cuts': [CUT | {'points': [[5.0, 0, 0], [0.4, 0, 0]]}]}, 'leaves'),
 ])

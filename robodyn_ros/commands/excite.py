@@ -11,11 +11,13 @@ from robodyn_ros.check import mesh_folders
 from robodyn_ros.commands.options import (
     add_choice,
     add_kind,
+    add_loops,
     add_robot,
     numbers_of,
     robot_of,
 )
 from robodyn_ros.commands.output import add_force, progress_bar, refuse_existing
+from robodyn_ros.dynamics import RobotDynamics, dynamics_of
 from robodyn_ros.errors import ValueRangeError
 from robodyn_ros.excitation import (
     Excitation,
@@ -28,7 +30,6 @@ from robodyn_ros.excitation import (
 from robodyn_ros.excitation.criteria import CRITERIA, SCALINGS
 from robodyn_ros.excitation.plan import SUBSYSTEM
 from robodyn_ros.files import whole_file, write_text
-from robodyn_ros.model import Model
 from robodyn_ros.model.kinds import KINDS
 
 
@@ -36,6 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     add = parser.add_argument
     add_robot(parser)
+    add_loops(parser)
     add('-o', '--output', type=Path, default=Path('excitation.yaml'), metavar='FILE',
         help='file for the motion (default: excitation.yaml)')
     add('--validation', type=Path, metavar='FILE',
@@ -90,9 +92,10 @@ def run(options: argparse.Namespace) -> int:
     refuse_existing(options, options.output, options.validation, options.picture)
     if not 0 < options.speed <= 1:
         raise ValueRangeError('--speed', options.speed, 'above 0, at most 1')
-    model = robot_of(options, locked_joints=numbers_of(options.lock, '--lock'))
+    robot = dynamics_of(robot_of(options, locked_joints=numbers_of(options.lock, '--lock')),
+                        options.loops)
     limits = Limits(
-        velocity=model.velocity_limit * options.speed, torque_margin=options.torque_margin,
+        velocity=robot.joints.velocity_limit * options.speed, torque_margin=options.torque_margin,
         tool=options.tool, height=options.height, distance=options.distance, floor=options.floor,
         self_collision=options.self_collision, mesh_folders=mesh_folders(options.urdf))
     plan = Plan(kind=options.kind, payload=options.payload,
@@ -101,18 +104,18 @@ def run(options: argparse.Namespace) -> int:
                 periods=options.periods, resonance=options.resonance,
                 mean_torque=numbers_of(options.mean_torque, '--mean-torque'),
                 condition_goal=options.condition_goal, budget=options.budget, seed=options.seed)
-    found = _search(options, model, limits, plan)
+    found = _search(options, robot, limits, plan)
     write_text(options.output, found.to_yaml())
     _print(options.output, found)
     if options.picture is not None:
         from robodyn_ros.report.excitation_plot import save_excitation_plot
 
         with whole_file(options.picture) as path:
-            save_excitation_plot(model, found, limits, path)
+            save_excitation_plot(robot, found, limits, path)
     if options.validation is not None:
         print('searching for the validation motion; Ctrl-C ends this search with its best',
               file=sys.stderr)
-        second = _search(options, model, limits, validation_plan(found, plan))
+        second = _search(options, robot, limits, validation_plan(found, plan))
         write_text(options.validation, second.to_yaml())
         _print(options.validation, second)
     return 0
@@ -122,12 +125,13 @@ def _harmonics(text: str) -> int | str:
     return text if text == SUBSYSTEM else int(text)
 
 
-def _search(options: argparse.Namespace, model: Model, limits: Limits, plan: Plan) -> Excitation:
+def _search(options: argparse.Namespace, robot: RobotDynamics, limits: Limits,
+            plan: Plan) -> Excitation:
     """Search, and show the best condition number so far in a progress bar."""
     if options.searches > 1 or options.scheduler:
         from robodyn_ros.fleet import search_excitations
 
-        return search_excitations(model, limits, plan, searches=options.searches,
+        return search_excitations(robot, limits, plan, searches=options.searches,
                                   scheduler=options.scheduler)
     with progress_bar() as bar:
         task = bar.add_task('searching', total=plan.budget)
@@ -137,7 +141,7 @@ def _search(options: argparse.Namespace, model: Model, limits: Limits, plan: Pla
                        description=f'best condition {state.condition:.4g} '
                                    f'({state.evaluations} motions tried)')
 
-        return optimise_excitation(model, limits, plan, progress=show)
+        return optimise_excitation(robot, limits, plan, progress=show)
 
 
 def _print(path: Path, found: Excitation) -> None:

@@ -214,7 +214,7 @@ class Cut:
     Attributes
     ----------
     links : tuple of str
-        The two links.
+        The two links; in definitions of loops, a joint stands for the link that it moves.
     points : ndarray, shape (k, 2, 3)
         k pairs of points, one in the frame of each link, m; moments are about the first pair.
     """

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from robodyn_ros.dynamics.assembly import SINGULAR
 from robodyn_ros.dynamics.base_motion import BaseMotion
 from robodyn_ros.dynamics.catalogue import MOVING
-from robodyn_ros.dynamics.loop_kinematics import LoopKinematics
+from robodyn_ros.dynamics.loop_gradients import LoopGradients
 from robodyn_ros.dynamics.loops import Loops
 from robodyn_ros.dynamics.quantities import Energy, FullMotion, Terms, times
 from robodyn_ros.dynamics.reactions import Wrenches
@@ -39,7 +39,7 @@ _NEEDED: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 }
 
 
-class ClosedLoopDynamics(LoopKinematics):
+class ClosedLoopDynamics(LoopGradients):
     """Dynamics of a robot with closed loops, in its independent joints.
 
     Every method takes one state, arrays of shape (n,), or a batch, shape (N, n). The keyword

@@ -11,13 +11,16 @@ from robodyn_ros.dynamics.assembly import RULES
 from robodyn_ros.dynamics.catalogue import MOVING, Catalogue
 from robodyn_ros.dynamics.forward_dynamics import (
     SingularMassMatrixError,
+    is_zero,
     solve_symmetric,
     solve_with_pivots,
 )
 from robodyn_ros.dynamics.kinematics import link_drift, link_jacobian, link_pose
 from robodyn_ros.dynamics.tree import cross
-from robodyn_ros.kernels import ContinuationKernel, Kernel, KernelSpec
+from robodyn_ros.kernels import ContinuationKernel, Kernel, KernelSpec, pullback
 
+ARGUMENTS = {'motion_pullback': ('q', 'qd', 'qdd', 'of_qd', 'of_qdd', 'of_matrix'),
+             'regularity_pullback': ('q', 'cotangent')}
 Pairs = tuple[tuple[tuple[str, tuple[float, ...]], tuple[str, tuple[float, ...]]], ...]
 
 
@@ -50,6 +53,9 @@ class LoopClosure:
             'newton': ((b,), (m + k,)),
             'closing': ((b,), (m + 2 * k,)),
             'full_motion': ((b, n), (b, n + 3)),
+            'motion_pullback': ((b, n, n, b, b, b * n), (b + 2 * n,)),
+            'regularity': ((b,), (k,)),
+            'regularity_pullback': ((b, k), (b,)),
             'inverse_dynamics': ((b, n, n), (n,)),
             'moving_inverse_dynamics': ((b, n, n, 9), (n,)),
             'forward_dynamics': ((b, n, n), (n,)),
@@ -58,7 +64,7 @@ class LoopClosure:
         }[name]
         function: Callable[..., Any] = getattr(self, name.removeprefix(MOVING))
         key = f'{self._of.fingerprint}|loops {name} {self._pairs} {self._free}'
-        arguments = ('q', 'qd', 'qdd', 'base')[:len(sizes)]
+        arguments = ARGUMENTS.get(name, ('q', 'qd', 'qdd', 'base'))[:len(sizes)]
         return Kernel(KernelSpec(key, arguments, sizes, shape, function))
 
     def solved(self, name: str = '') -> ContinuationKernel:
@@ -90,25 +96,30 @@ class LoopClosure:
         return np.array(columns, dtype=object).T
 
     def _solve(self, jacobian: Any, right: Any) -> Any:
-        """Solve for the dependent joints in the least-squares sense."""
+        """Solve for the dependent joints in the least-squares sense.
+
+        The normal equations square the condition number; a step of refinement corrects this. Both
+        solutions share one factorisation, since equal expressions are computed once.
+        """
         j = jacobian[:, self._bound]
-        return solve_symmetric(j.T @ j, j.T @ right, range(len(self._bound)))
+        order = _order(j)
+        first = solve_symmetric(j.T @ j, j.T @ right, order)
+        return first + solve_symmetric(j.T @ j, j.T @ (right - j @ first), order)
 
     def newton(self, q: Any) -> Any:
         """Gaps, and the Newton step of the dependent joints that closes them."""
-        table = self.table(q, np.zeros(len(q)))
-        return np.concatenate([table[:, 0], self._solve(table[:, 1:-1], table[:, 0])])
+        return self.closing(q)[:-len(self._bound)]
 
     def closing(self, q: Any) -> Any:
         """Gaps, Newton step, and the pivot of each dependent joint over its column's square.
 
         The last is the square of the sine between the motion of the gaps by this joint and that by
-        the joints before it; it vanishes in a singularity.
+        the joints that are eliminated before it; it vanishes in a singularity.
         """
         table = self.table(q, np.zeros(len(q)))
         j = table[:, 1:-1][:, self._bound]
         square = j.T @ j
-        step, pivots = solve_with_pivots(square, j.T @ table[:, 0], range(len(self._bound)))
+        step, pivots = solve_with_pivots(square, j.T @ table[:, 0], _order(j))
         return np.concatenate([table[:, 0], step, pivots / np.diag(square)])
 
     def full_motion(self, q: Any, qd: Any) -> Any:
@@ -132,6 +143,26 @@ class LoopClosure:
         drift = np.zeros(b, dtype=object)
         drift[self._bound] = -self._solve(moving[:, 1:-1], moving[:, -1])
         return np.column_stack([matrix, speed, drift])
+
+    def motion_pullback(self, q: Any, qd: Any, qdd: Any, of_qd: Any, of_qdd: Any,
+                        of_matrix: Any) -> Any:
+        """Gradient of a function of the motion of all joints by q, qd and qdd.
+
+        The last arguments are its gradients by the velocities and accelerations of all joints, and
+        by G, row by row.
+        """
+        motion = self.motion(q, qd)
+        g, speed, drift = motion[:, :-2], motion[:, -2], motion[:, -1]
+        return pullback(np.concatenate([speed, g @ qdd + drift, g.ravel()]),
+                        np.concatenate([of_qd, of_qdd, of_matrix]), (q, qd, qdd))
+
+    def regularity(self, q: Any) -> Any:
+        """The squared sine of each dependent joint, see `closing`."""
+        return self.closing(q)[-len(self._bound):]
+
+    def regularity_pullback(self, q: Any, cotangent: Any) -> Any:
+        """Gradient of ``cotangent . regularity`` by the positions of all joints."""
+        return pullback(self.regularity(q), cotangent, (q,))
 
     def inverse_dynamics(self, q: Any, qd: Any, qdd: Any, base: Any = None) -> Any:
         """Torques of the independent joints; base as in `Catalogue.inverse_dynamics`."""
@@ -159,3 +190,9 @@ class LoopClosure:
         except SingularMassMatrixError as error:
             joint = self._of.model.joint_names[self._free[error.coordinate]]
             raise SingularMassMatrixError(error.coordinate, joint) from None
+
+
+def _order(jacobian: Any) -> list[int]:
+    """Return the order of elimination: joints that move few gaps first, which fills in least."""
+    moved = [sum(not is_zero(entry) for entry in column) for column in jacobian.T]
+    return sorted(range(len(moved)), key=moved.__getitem__)

@@ -21,6 +21,7 @@ from robodyn_ros.dynamics.loop_search import LoopSearch
 from robodyn_ros.dynamics.loops import Loops, read_loops
 from robodyn_ros.dynamics.quantities import FullMotion
 from robodyn_ros.errors import ShapeError, UnknownNameError, ValueRangeError
+from robodyn_ros.kernels import Kernel
 from robodyn_ros.model import Model
 from robodyn_ros.numerics import real_numbers
 from robodyn_ros.spatial import Array
@@ -44,10 +45,9 @@ class LoopKinematics(LoopSearch):
         self.tree = Dynamics(model, friction_width=friction_width)
         self.loops = loops if isinstance(loops, Loops) else read_loops(
             loops, model.description.cuts)
-        for cut in self.loops.cuts:
-            for link in cut.links:
-                if link not in model.link_frames:
-                    raise UnknownNameError('link of a cut', link, model.link_frames)
+        self.loops = replace(self.loops, cuts=tuple(
+            replace(cut, links=(_link(model, cut.links[0]), _link(model, cut.links[1])))
+            for cut in self.loops.cuts))
         for name in (*self.loops.independent, *self.loops.driven, *self.loops.start):
             if name not in model.joint_names:
                 raise UnknownNameError('joint of the loops', name, model.joint_names)
@@ -84,7 +84,7 @@ class LoopKinematics(LoopSearch):
         self._free = [k for k, name in enumerate(names) if name in independent]
         self._bound = [k for k in range(self.model.n) if k not in self._free]
         self._closure = self.closure_of(self.tree.catalogue)
-        self._functions: dict[str, Callable[..., Array]] = {}
+        self._kernels: dict[str, Kernel] = {}
         self._solvers: dict[str, tuple[Callable[..., Array], int]] = {}
 
     def _choose_independent(self, first: Array) -> Array:
@@ -317,3 +317,13 @@ class LoopKinematics(LoopSearch):
 
 def _rank(jacobian: Array) -> int:
     return int(np.linalg.matrix_rank(jacobian, tol=SINGULAR))
+
+
+def _link(model: Model, name: str) -> str:
+    """Return a link, or the link that a joint moves."""
+    if name in model.link_frames:
+        return name
+    for joint in model.description.joints:
+        if joint.name == name:
+            return joint.child
+    raise UnknownNameError('link of a cut', name, model.link_frames)

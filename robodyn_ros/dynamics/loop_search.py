@@ -13,6 +13,7 @@ from robodyn_ros.dynamics.base_motion import BaseMotion
 from robodyn_ros.dynamics.catalogue import MOVING
 from robodyn_ros.dynamics.loop_closure import LoopClosure, Pairs
 from robodyn_ros.errors import ShapeError, ValueRangeError
+from robodyn_ros.kernels import Kernel
 from robodyn_ros.model import Model
 from robodyn_ros.numerics import real_numbers
 from robodyn_ros.spatial import Array
@@ -27,7 +28,7 @@ class LoopSearch:
     _bound: list[int]
     _closure: LoopClosure
     _home: Array
-    _functions: dict[str, Callable[..., Array]]
+    _kernels: dict[str, Kernel]
     _solvers: dict[str, tuple[Callable[..., Array], int]]
 
     def _search(self, near: ArrayLike | None, q: ArrayLike) -> tuple[Array, Any]:
@@ -120,17 +121,20 @@ class LoopSearch:
         if not np.isfinite(gaps).all():
             self._refuse_singular(q)
         first, second = self._pairs[int(np.argmax(gaps))]
-        raise ValueRangeError('pose', f'{where}, which leaves {gaps.max():.3g} m between '
-                              f'{first[0]} and {second[0]}', 'one in which the loops close')
+        raise ValueRangeError('pose', f'one that leaves {gaps.max():.3g} m between {first[0]} and '
+                              f'{second[0]} ({where})', 'one in which the loops close')
 
     def _refuse_singular(self, q: Array) -> None:
         raise ValueRangeError(f'pose {self._where(q)}', 'singular', 'one away from singularities '
                               'of the loops, for example reached from another start')
 
+    def _closure_kernel(self, name: str) -> Kernel:
+        if name not in self._kernels:
+            self._kernels[name] = self._closure.kernel(name)
+        return self._kernels[name]
+
     def _function(self, name: str) -> Callable[..., Array]:
-        if name not in self._functions:
-            self._functions[name] = self._closure.kernel(name).single
-        return self._functions[name]
+        return self._closure_kernel(name).single
 
     def _table(self, full: Array, speed: Array) -> Array:
         return self._function('table')(full, speed)

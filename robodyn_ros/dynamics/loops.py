@@ -16,7 +16,10 @@ from robodyn_ros.description.xml import MAX_BYTES
 from robodyn_ros.errors import DescriptionError, UnknownNameError
 from robodyn_ros.files import check_regular
 
-KEYS = ('independent', 'driven', 'cuts', 'mjcf', 'start')
+# pairs of points that coincide where two frames do
+FRAMES = np.array([np.tile(APART * axis, (2, 1)) for axis in (np.zeros(3), *np.eye(3)[:2])])
+KEYS = ('independent', 'driven', 'cuts', 'mjcf', 'start', 'closed_loop', 'type', 'name_mot',
+        'joint_name', 'joint_type')
 CUT_KEYS = ('links', 'points', 'axes', 'frames')
 VALID = "'independent' or 'driven' with joints, 'cuts' with 'links' and 'points', or 'mjcf'"
 
@@ -60,7 +63,9 @@ def read_loops(source: str | Path | Mapping[str, Any], known: tuple[Cut, ...] = 
 
     With ``driven`` and without ``independent``, passive joints are chosen to complete the degrees
     of freedom that the loops leave. A path is relative to the YAML file; bodies of the MuJoCo
-    model are links of the same name.
+    model are links of the same name. The keys of example-parallel-robots for Pinocchio are read as
+    well: ``closed_loop``, pairs of links or joints whose frames (``type: 6d``) or origins (``3d``)
+    coincide, and ``name_mot``, the driven joints.
 
     Parameters
     ----------
@@ -80,12 +85,14 @@ def read_loops(source: str | Path | Mapping[str, Any], known: tuple[Cut, ...] = 
     if 'mjcf' in content:
         folder = Path() if isinstance(source, Mapping) else Path(source).expanduser().parent
         cuts += connects_of(folder / content.text('mjcf'))
+    cuts += _pinocchio_cuts(content)
     cuts = cuts or known
     if not cuts:
         raise DescriptionError('defines no closed loop: there is no cut', element=content.where,
                                valid=VALID)
     start = content.section('start')
-    independent, driven = content.names('independent'), content.names('driven')
+    independent = content.names('independent')
+    driven = content.names('driven') or content.names('name_mot')
     if not independent and not driven:
         raise DescriptionError("defines no closed loop: neither 'independent' nor 'driven' names "
                                'a joint', element=content.where, valid=VALID)
@@ -122,6 +129,29 @@ def connects_of(path: Path) -> tuple[Cut, ...]:
     return cuts_of(model)
 
 
+def _pinocchio_cuts(content: Section) -> tuple[Cut, ...]:
+    """Return the cuts of a file of example-parallel-robots."""
+    pairs = content['closed_loop'] if 'closed_loop' in content else []
+    kinds = content.names('type') if 'type' in content else ()
+    if not isinstance(pairs, list) or len(kinds) != len(pairs):
+        raise content.fail('closed_loop', 'has another number of entries than type',
+                           'a pair of names for each type')
+    if 'joint_type' in content:
+        raise content.fail('joint_type', 'changes joints', "joints that are 'FIXED' held by "
+                           "load_model(locked_joints=...), and others written in the URDF, such "
+                           'as three revolute joints for a ball joint')
+    cuts = []
+    for pair, kind in zip(pairs, kinds, strict=True):
+        if not (isinstance(pair, list) and len(pair) == 2 and all(
+                isinstance(name, str) for name in pair)):
+            raise content.fail('closed_loop', 'has an entry that is no pair of names',
+                               'pairs such as [loop_A, loop_B]')
+        if kind.lower() not in ('3d', '6d'):
+            raise content.fail('type', f'holds {kind!r}', '3d or 6d')
+        cuts.append(Cut((pair[0], pair[1]), FRAMES[:1] if kind.lower() == '3d' else FRAMES))
+    return tuple(cuts)
+
+
 def _cut(entry: Section) -> Cut:
     links = entry.names('links')
     if len(links) != 2:
@@ -132,8 +162,7 @@ def _cut(entry: Section) -> Cut:
     if entry.flag('frames'):
         if 'points' in entry or 'axes' in entry:
             raise entry.fail('frames', 'is given together with points or axes', 'frames alone')
-        others = [np.tile(APART * axis, (2, 1)) for axis in np.eye(3)[:2]]
-        return Cut((links[0], links[1]), np.array([points, *others]))
+        return Cut((links[0], links[1]), FRAMES)
     if 'axes' not in entry:
         return Cut((links[0], links[1]), points[None])
     axes = entry.array('axes', (2, 3))

@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 
 from robodyn_ros.description.solids import solid_of, together
-from robodyn_ros.dynamics import Dynamics
+from robodyn_ros.dynamics import ClosedLoopDynamics, Dynamics
 from robodyn_ros.errors import DescriptionError
+from robodyn_ros.identification.closed_poses import closed_motions
 from robodyn_ros.model import Model
 from robodyn_ros.spatial import Array
 
@@ -71,17 +72,19 @@ def _three(values: Array) -> tuple[float, float, float]:
     return x, y, z
 
 
-def pairs_to_watch(model: Model, dynamics: Dynamics, capsules: list[Capsule], gap: float,
-                   ) -> list[tuple[int, int]]:
+def pairs_to_watch(model: Model, dynamics: Dynamics | ClosedLoopDynamics,
+                   capsules: list[Capsule], gap: float) -> list[tuple[int, int]]:
     """Return pairs of capsules that can collide: neither neighbours nor close by design."""
-    q = model.joints.sample_poses(np.random.default_rng(0), CHECKED_POSES)
+    rng = np.random.default_rng(0)
+    q = closed_motions(dynamics, rng, np.zeros((CHECKED_POSES, dynamics.n)))[1].q \
+        if dynamics.cuts else model.joints.sample_poses(rng, CHECKED_POSES)
     bodies = [model.link_frames[capsule.link].body for capsule in capsules]
     candidates = [(i, j) for j in range(len(capsules)) for i in range(j)
                   if bodies[i] != bodies[j] and model.parent[bodies[j]] != bodies[i]
                   and not (bodies[i] >= 0 and model.parent[bodies[i]] == bodies[j])]
     if not candidates:
         return []
-    ends = dynamics.points(q, end_points(capsules)).reshape(len(q), len(capsules), 2, 3)
+    ends = dynamics.tree.points(q, end_points(capsules)).reshape(len(q), len(capsules), 2, 3)
     touching = []
     for i, j in candidates:
         distance, _, _ = segment_distance(ends[:, i], ends[:, j])

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from robodyn_ros.description.tree import joints_parent_first
-from robodyn_ros.dynamics import Dynamics
+from robodyn_ros.dynamics import ClosedLoopDynamics, Dynamics
 from robodyn_ros.errors import ValueRangeError
 from robodyn_ros.excitation.capsules import (
     Capsule,
@@ -24,15 +24,15 @@ from robodyn_ros.excitation.capsules import (
     pairs_to_watch,
     segment_distance,
 )
+from robodyn_ros.excitation.family import Family
 from robodyn_ros.excitation.fourier import Basis, Motion
+from robodyn_ros.excitation.loop_limits import LoopLimits
 from robodyn_ros.keywords import checked_fields
-from robodyn_ros.model import Model
+from robodyn_ros.model import Joints, Model
 from robodyn_ros.spatial import Array
 
 SHARPNESS = 300.0  # the smooth maximum exceeds the maximum by at most log(N) / SHARPNESS
 SHARPNESS_OF_LENGTHS = 2000.0  # the same for lengths, 1/m
-# limits whose excess is relative to them; that of all others is a length
-RELATIVE = ('position', 'velocity', 'acceleration', 'jerk', 'torque')
 
 
 @checked_fields
@@ -87,41 +87,13 @@ class Limits:
     mesh_folders: tuple[Path, ...] = ()
 
 
-@dataclass(frozen=True)
-class Family:
-    """One limit at all samples.
-
-    Attributes
-    ----------
-    name : str
-        Name in messages, for example ``torque of joint2``.
-    values : ndarray, shape (N,)
-        Excess over the limit, at most zero where it is respected: relative to the limit, or in m.
-    joint : int
-        Index of the joint, -1 for a limit of points.
-    linear : tuple of (int, float), optional
-        Order of the derivative of the joint position that is limited, 0 to 3, and its factor.
-    torque : ndarray, shape (N,), optional
-        Derivatives of the values by the torque of the joint.
-    points : ndarray, shape (N, k, 3), optional
-        Derivatives of the values by the points of the tool and of the capsules.
-    """
-
-    name: str
-    values: Array
-    joint: int = -1
-    linear: tuple[int, float] | None = None
-    torque: Array | None = None
-    points: Array | None = None
-
-
 @dataclass
 class Constraints:
     """The limits of one robot.
 
     Parameters
     ----------
-    dynamics : Dynamics
+    dynamics : Dynamics or ClosedLoopDynamics
         The nominal robot, with friction whose sign function is smooth.
     limits : Limits
         The limits to keep.
@@ -132,19 +104,19 @@ class Constraints:
         Links for which there is no capsule, and why.
     """
 
-    dynamics: Dynamics
+    dynamics: Dynamics | ClosedLoopDynamics
     limits: Limits
     notes: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         """Check the limits and find the points of the robot to which they refer."""
-        model, limits = self.dynamics.model, self.limits
-        n = model.n
-        self.position = _pairs(limits.position, model)
-        self.velocity = _magnitudes('velocity', limits.velocity, model.velocity_limit, n)
+        model, limits, joints = self.dynamics.model, self.limits, self.dynamics.joints
+        n = joints.n
+        self.position = _pairs(limits.position, joints)
+        self.velocity = _magnitudes('velocity', limits.velocity, joints.velocity_limit, n)
         self.acceleration = _magnitudes('acceleration', limits.acceleration, np.inf, n)
         self.jerk = _magnitudes('jerk', limits.jerk, np.inf, n)
-        torque = _magnitudes('torque', limits.torque, model.effort_limit, n)
+        torque = _magnitudes('torque', limits.torque, joints.effort_limit, n)
         if not 0 <= limits.torque_margin < 1:
             raise ValueRangeError('torque_margin', limits.torque_margin, '0 <= margin < 1')
         self.torque = torque * (1 - limits.torque_margin)
@@ -164,13 +136,22 @@ class Constraints:
             if array.shape != (2, 3) or (array[0] >= array[1]).any():
                 raise ValueRangeError('box', np.asarray(box).tolist(),
                                       'a lower and a higher corner, shape (2, 3)')
+        self.loops = LoopLimits(self.dynamics) if isinstance(
+            self.dynamics, ClosedLoopDynamics) else None
         self._about_points = bool(boxes or self.capsules or limits.height is not None
                                   or limits.distance is not None)
 
-    @property
-    def model(self) -> Model:
-        """The robot."""
-        return self.dynamics.model
+    def close(self, motion: Motion) -> bool:
+        """Return whether the loops of the robot, if it has any, close along a motion."""
+        return self.loops is None or self.loops.close(motion.q)
+
+    def speeds(self) -> Array:
+        """Return a fast speed of every joint, dependent ones included, rad/s or m/s."""
+        model, own = self.dynamics.model, dict(zip(self.dynamics.joint_names, self.velocity,
+                                                   strict=True))
+        speed = np.array([own.get(name, usual) for name, usual in zip(
+            model.joint_names, model.velocity_limit, strict=True)])
+        return np.where(np.isfinite(speed), speed, 1.0)
 
     def families(self, motion: Motion, torque: Array) -> Iterator[Family]:
         """Yield every limit at a motion, with its derivatives."""
@@ -179,11 +160,10 @@ class Constraints:
                 ('jerk', self.jerk)), start=1):
             for j in map(int, np.flatnonzero(np.isfinite(bound))):
                 values = motion[order][:, j]
-                yield Family(f'{name} of {self.model.joint_names[j]}',
+                yield Family(f'{name} of {self.dynamics.joint_names[j]}',
                              np.abs(values) / bound[j] - 1, j, (order, 1 / bound[j]))
-        for j in range(self.model.n):
+        for j, joint in enumerate(self.dynamics.joint_names):
             low, high = self.position[j]
-            joint = self.model.joint_names[j]
             if np.isfinite(high - low):
                 half = max((high - low) / 2, 1e-9)
                 yield Family(f'position of {joint}', np.abs(motion.q[:, j] - (low + high) / 2)
@@ -193,6 +173,9 @@ class Constraints:
                              torque=np.sign(torque[:, j]) / self.torque[j])
         if self._about_points:
             yield from self._point_families(self.dynamics.points(motion.q, self.points))
+        if self.loops is not None:
+            for name, values, order, slopes in self.loops.limits(motion.q, motion.qd):
+                yield Family(name, values, every=(order, slopes))
 
     def _point_families(self, points: Array) -> Iterator[Family]:
         limits, tool = self.limits, points[:, 0]
@@ -215,7 +198,7 @@ class Constraints:
             yield self._pair(points, ends, i, j)
         if limits.floor is not None:
             for k, capsule in enumerate(self.capsules):
-                if self.model.link_frames[capsule.link].body >= 1:
+                if self.dynamics.model.link_frames[capsule.link].body >= 1:
                     lowest = np.argmin(ends[:, k, :, 2], axis=1)
                     slope = np.zeros_like(points)
                     slope[np.arange(len(points)), 1 + 2 * k + lowest, 2] = -1.0
@@ -271,6 +254,12 @@ class Constraints:
             elif family.torque is not None:
                 torques.append((len(gradients), self._torque_slope(family, weight, size)))
                 gradients.append(np.zeros((1 + basis.free, n)))
+            elif family.every is not None:
+                assert self.loops is not None
+                order, slopes = family.every
+                zero = np.zeros((size, n))
+                gradients.append(basis.pull(*self.loops.pull(
+                    motion, order, slopes * weight[:, None]), zero))
             else:
                 assert family.points is not None
                 heavy = weight > 1e-9
@@ -287,27 +276,17 @@ class Constraints:
 
     def _torque_slope(self, family: Family, weight: Array, size: int) -> Array:
         assert family.torque is not None
-        cotangent = np.zeros((size, self.model.n))
+        cotangent = np.zeros((size, self.dynamics.n))
         cotangent[:, family.joint] = weight * family.torque
         return cotangent
 
     def worst(self, motion: Motion) -> dict[str, float]:
         """Return the worst value of every limit over the samples, by name; see `Family`."""
+        if not self.close(motion):
+            return {'closure of the loops': np.inf}
         torque = self.dynamics.inverse_dynamics(motion.q, motion.qd, motion.qdd)
         return {family.name: float(family.values.max())
                 for family in self.families(motion, torque)}
-
-
-
-def unit_of(name: str) -> str:
-    """Return the unit of the excess over a limit: '1', relative to the limit, or 'm'."""
-    return '1' if name.partition(' of ')[0] in RELATIVE else 'm'
-
-
-def excess_text(name: str, value: float) -> str:
-    """Return the name of a limit with the excess over it."""
-    size = f'{value:.3g} m' if unit_of(name) == 'm' else f'{100 * value:.3g} %'
-    return f'{name} (by {size})'
 
 
 def tip_of(model: Model) -> str:
@@ -320,12 +299,12 @@ def tip_of(model: Model) -> str:
     return tip
 
 
-def _pairs(given: ArrayLike | None, model: Model) -> Array:
-    pairs = np.column_stack([model.lower, model.upper]) if given is None else np.asarray(
+def _pairs(given: ArrayLike | None, joints: Joints) -> Array:
+    pairs = np.column_stack([joints.lower, joints.upper]) if given is None else np.asarray(
         given, np.float64)
-    if pairs.shape != (model.n, 2) or (pairs[:, 0] >= pairs[:, 1]).any():
+    if pairs.shape != (joints.n, 2) or (pairs[:, 0] >= pairs[:, 1]).any():
         raise ValueRangeError('position limits', np.asarray(given).tolist(),
-                              f'({model.n}, 2), the lower below the upper')
+                              f'({joints.n}, 2), the lower below the upper')
     return pairs
 
 

@@ -8,10 +8,12 @@ import numpy as np
 import scipy.optimize
 
 from robodyn_ros.errors import IdentificationError
-from robodyn_ros.excitation.constraints import Constraints, excess_text
+from robodyn_ros.excitation.constraints import Constraints
+from robodyn_ros.excitation.family import excess_text
 from robodyn_ros.excitation.fourier import Basis
 from robodyn_ros.spatial import Array
 
+OPEN = 1e6  # the sum of squares of what exceeds a limit, where closed loops do not close
 RESERVE = 0.01  # fraction of each limit that the search keeps in reserve if it can
 
 
@@ -41,7 +43,10 @@ def feasible_motion(constraints: Constraints, basis: Basis, width: Array,
 
     def broken(z: Array) -> tuple[float, Array]:
         x = (z * scale).reshape(shape)
-        values, slopes = constraints.smooth(basis, basis.motion(x))
+        motion = basis.motion(x)
+        if not constraints.close(motion):
+            return OPEN, np.zeros_like(z)
+        values, slopes = constraints.smooth(basis, motion)
         over = np.maximum(values + RESERVE, 0.0)
         return float((over**2).sum()), (2 * np.tensordot(over, slopes, 1)).ravel() * scale
 

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import scipy.optimize
 
-from robodyn_ros.dynamics import Dynamics
+from robodyn_ros.dynamics import RobotDynamics, dynamics_of
 from robodyn_ros.errors import IdentificationError, check_type
-from robodyn_ros.excitation.constraints import Constraints, Limits, excess_text, unit_of
+from robodyn_ros.excitation.constraints import Limits
 from robodyn_ros.excitation.criteria import Criterion
+from robodyn_ros.excitation.family import excess_text, unit_of
 from robodyn_ros.excitation.feasible import feasible_motion
 from robodyn_ros.excitation.fourier import Basis, Excitation, Motion
 from robodyn_ros.excitation.plan import (
-    FRICTION_WIDTH,
     SIGN_WIDTH,
     Plan,
     PlanOptions,
@@ -26,12 +26,14 @@ from robodyn_ros.excitation.plan import (
     check_plan,
     noise_of_rows,
     propose,
+    smooth_constraints,
 )
+from robodyn_ros.excitation.starts import Starts
 from robodyn_ros.identification.base_parameters import base_parameters
 from robodyn_ros.identification.friction import FrictionShape
 from robodyn_ros.identification.linear_model import LinearModel
 from robodyn_ros.keywords import checked_options
-from robodyn_ros.model import A_MODEL, Model
+from robodyn_ros.model import Model
 from robodyn_ros.spatial import Array
 
 if TYPE_CHECKING:
@@ -40,10 +42,10 @@ if TYPE_CHECKING:
 CHECK_RATE = 1000.0  # Hz, rate of the samples at which every limit is checked at the end
 SAMPLES_PER_HARMONIC = 30  # samples at which the criterion is evaluated
 FINE_PER_HARMONIC = 80  # samples at which the limits are evaluated
-TRIES = 6  # random motions for each start
 FIRST_ROUND, LAST_ROUND = 15, 400  # iterations of every start, and of the best two
 RESERVE = 2e-3  # fraction of each limit that is reserved for the times between samples
 TAKEN_BACK = (0.0, 0.001, 0.002, 0.005, 0.01, 0.02)  # reductions of the amplitude that are tried
+OPEN = 1e3  # criterion and limits where closed loops do not close
 REPAIRS, REPAIR_SECONDS = 4, 5.0  # further searches with a larger reserve, if these do not suffice
 
 
@@ -61,15 +63,18 @@ class _Evaluation(NamedTuple):
 
 
 @checked_options(Plan)
-def optimise_excitation(model: Model, limits: Limits | None = None, plan: Plan | None = None, *,
+def optimise_excitation(model: Model | RobotDynamics, limits: Limits | None = None,
+                        plan: Plan | None = None, *,
                         progress: Callable[[Progress], None] | None = None,
                         **options: Unpack[PlanOptions]) -> Excitation:
     """Find a motion for identification within every limit.
 
     Parameters
     ----------
-    model : Model
-        The nominal robot.
+    model : Model, Dynamics or ClosedLoopDynamics
+        The nominal robot. With closed loops, the motion is that of the independent joints, each of
+        which needs a motor; the dependent joints keep their limits too, and the loops stay away
+        from singularities.
     limits : Limits, optional
         Limits besides those of the model.
     plan : Plan, optional
@@ -88,42 +93,42 @@ def optimise_excitation(model: Model, limits: Limits | None = None, plan: Plan |
     IdentificationError
         No motion is within every limit; the message names the limits that are exceeded.
     """
-    check_type('model', model, Model, A_MODEL)
-    model.require_fixed_base('the search for an excitation')
+    robot = dynamics_of(model)
+    robot.model.require_fixed_base('the search for an excitation')
     check_type('limits', limits, (Limits, NoneType), 'a Limits')
     check_type('plan', plan, (Plan, NoneType), 'a Plan')
-    search = _Search(model, limits or Limits(), replace(plan or Plan(), **options), progress)
+    search = _Search(robot, limits or Limits(), replace(plan or Plan(), **options), progress)
     return search.run()
 
 
 class _Search:
     """A search from random starts, refinement of the best, and a check at dense samples."""
 
-    def __init__(self, model: Model, limits: Limits, plan: Plan,
+    def __init__(self, robot: RobotDynamics, limits: Limits, plan: Plan,
                  progress: Callable[[Progress], None] | None):
-        check_plan(model, plan)
-        self.model, self.plan, self.progress = model, plan, progress
-        period, harmonics = propose(model, limits, plan)
-        loaded = model if plan.payload is None else model.with_payload(
-            plan.payload, plan.payload_mass, plan.payload_com)
-        self.constraints = Constraints(Dynamics(loaded, friction_width=FRICTION_WIDTH), limits)
-        # the search keeps the limits with the payload; the result keeps them without it as well
-        self.every = [self.constraints]
+        check_plan(robot, plan)
+        self.robot, self.plan, self.progress = robot, plan, progress
+        period, harmonics = propose(robot, limits, plan)
+        models = [robot.model]
         if plan.payload is not None:
-            self.every.append(Constraints(Dynamics(model, friction_width=FRICTION_WIDTH), limits))
-        speed = np.where(np.isfinite(self.constraints.velocity), self.constraints.velocity, 1.0)
-        linear = LinearModel(Dynamics(model), plan.kind, friction=FrictionShape(
-            'coulomb', SIGN_WIDTH, speed), payload=plan.payload)
-        self.noise = noise = noise_of_rows(plan.noise, model.n, linear.rows)
+            models.insert(0, robot.model.with_payload(plan.payload, plan.payload_mass,
+                                                      plan.payload_com))
+        # the search keeps the limits with the payload; the result keeps them without it as well
+        self.every = [smooth_constraints(robot, limits, model) for model in models]
+        self.constraints = self.every[0]
+        linear = LinearModel(robot, plan.kind, friction=FrictionShape(
+            'coulomb', SIGN_WIDTH, self.constraints.speeds()), payload=plan.payload)
+        self.noise = noise = noise_of_rows(plan.noise, robot.n, linear.rows)
         self.basis = Basis(period, harmonics, SAMPLES_PER_HARMONIC * max(4, harmonics))
         self.fine = Basis(period, harmonics, FINE_PER_HARMONIC * max(4, harmonics))
         self.criterion = Criterion(linear, base_parameters(linear), self.basis, plan.criterion,
                                    plan.scaling, noise)
-        self.goals = {model.joint_names.index(name):
+        self.goals = {robot.joint_names.index(name):
                       (float(goal), float(plan.mean_torque_unit.get(name, goal)))
                       for name, goal in plan.mean_torque.items()}
-        self.shape = (1 + self.basis.free, model.n)
+        self.shape = (1 + self.basis.free, robot.n)
         self.width = self._width()
+        self.starts = Starts(self.constraints, self.basis, self.width)
         self.started, self.evaluations = time.monotonic(), 0
         self.budget, self.reserve = plan.budget, RESERVE
         self.best: Array | None = None
@@ -140,7 +145,7 @@ class _Search:
         results: list[tuple[float, Array]] = []
         try:
             for _ in range(self.plan.starts):
-                self._polish(self._start(rng), FIRST_ROUND, results)
+                self._polish(self.starts.draw(rng), FIRST_ROUND, results)
             order = sorted(results, key=lambda entry: entry[0])
             for _, x in order[:2]:
                 self._polish(x, LAST_ROUND, results)
@@ -149,7 +154,7 @@ class _Search:
         if self.best is None:
             starts = [x for _, x in sorted(results, key=lambda entry: entry[0])[:1]]
             self.best = feasible_motion(self.constraints, self.fine, self.width,
-                                        [*starts, *(self._start(rng) for _ in range(3))])
+                                        [*starts, *(self.starts.draw(rng) for _ in range(3))])
         for _ in range(REPAIRS):
             amplitude = self._amplitude_kept()
             if amplitude is not None:
@@ -169,27 +174,6 @@ class _Search:
             self._polish(start, FIRST_ROUND, [])
         except (_Stop, KeyboardInterrupt):
             pass
-
-    def _start(self, rng: np.random.Generator) -> Array:
-        """Return the one of several random motions that exceeds the limits least."""
-        tries = [self._random(rng) for _ in range(TRIES)]
-        return min(tries, key=lambda x: max(self.constraints.worst(self.basis.motion(x)).values(),
-                                            default=0.0))
-
-    def _random(self, rng: np.random.Generator) -> Array:
-        """Return a random motion within position and velocity limits."""
-        centre = self.constraints.position.mean(axis=1)
-        x = np.zeros(self.shape)
-        x[0] = np.where(np.isfinite(centre), centre, 0.0) + 0.2 * self.width * rng.uniform(
-            -1, 1, self.model.n)
-        x[1:] = rng.normal(size=(self.basis.free, self.model.n))
-        motion = self.basis.motion(x)
-        fraction = rng.uniform(0.3, 0.7)
-        room = fraction * self.width / np.maximum(np.abs(motion.q - x[0]).max(axis=0), 1e-12)
-        fast = fraction * self.constraints.velocity / np.maximum(
-            np.abs(motion.qd).max(axis=0), 1e-12)
-        x[1:] *= np.minimum(room, fast)
-        return x
 
     def _polish(self, start: Array, iterations: int,
                 results: list[tuple[float, Array]]) -> None:
@@ -250,9 +234,11 @@ class _Search:
         seconds = time.monotonic() - self.started
         if seconds > self.budget:
             raise _Stop
-        motion = self.basis.motion(x)
+        motion, fine = self.basis.motion(x), self.fine.motion(x)
+        if not (self.constraints.close(motion) and self.constraints.close(fine)):
+            return self._open()
         value, gradient = self.criterion(motion)
-        values, slopes = self.constraints.smooth(self.fine, self.fine.motion(x))
+        values, slopes = self.constraints.smooth(self.fine, fine)
         self.evaluations += 1
         if values.max() <= -0.5 * (self.reserve - RESERVE):
             score = self._score(motion, value)
@@ -262,6 +248,14 @@ class _Search:
         if self.progress is not None:
             self.progress(Progress(seconds, self.evaluations, self.best_condition))
         return _Evaluation(value, gradient, values + self.reserve, slopes)
+
+    def _open(self) -> _Evaluation:
+        """Return an evaluation that a line search rejects, for loops that do not close."""
+        if self._last is None:
+            raise ValueError('the loops do not close along the first motion')
+        last = self._last[1]
+        return _Evaluation(OPEN, np.zeros_like(last.gradient), np.full_like(last.limits, OPEN),
+                           np.zeros_like(last.slopes))
 
     def _score(self, motion: Motion, value: float) -> float:
         """Return the score of a feasible motion: the criterion, or how far goals are missed."""
@@ -344,7 +338,7 @@ class _Search:
             'amplitude_taken_back_to': amplitude, 'evaluations': self.evaluations,
             'seconds': time.monotonic() - self.started, 'seed': self.plan.seed,
             'notes': list(self.constraints.notes)}
-        return self.basis.excitation(x, self.model.joint_names, self.plan.periods, facts)
+        return self.basis.excitation(x, self.robot.joint_names, self.plan.periods, facts)
 
 
 optimize_excitation = optimise_excitation

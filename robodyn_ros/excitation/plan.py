@@ -9,12 +9,19 @@ from typing import Any, TypedDict
 import numpy as np
 from numpy.typing import ArrayLike
 
-from robodyn_ros.dynamics import Dynamics, FlexibleDynamics
+from robodyn_ros.dynamics import (
+    ClosedLoopDynamics,
+    Dynamics,
+    FlexibleDynamics,
+    RobotDynamics,
+    dynamics_of,
+)
 from robodyn_ros.errors import ShapeError, UnknownNameError, ValueRangeError
 from robodyn_ros.excitation.constraints import Constraints, Limits
 from robodyn_ros.excitation.criteria import CRITERIA, SCALINGS
 from robodyn_ros.excitation.fourier import Excitation
 from robodyn_ros.identification.base_parameters import base_parameters
+from robodyn_ros.identification.closed_poses import closed_motions
 from robodyn_ros.identification.linear_model import LinearModel
 from robodyn_ros.keywords import checked_fields
 from robodyn_ros.model import Model
@@ -142,7 +149,15 @@ class PlanOptions(TypedDict, total=False):
     seed: int
 
 
-def propose(model: Model, limits: Limits, plan: Plan) -> tuple[float, int]:
+def smooth_constraints(robot: RobotDynamics, limits: Limits,
+                       model: Model | None = None) -> Constraints:
+    """Return the limits of a robot, or of one with other parameters, with smooth friction."""
+    dynamics = robot.with_model(model or robot.model, friction_width=FRICTION_WIDTH)
+    assert isinstance(dynamics, (Dynamics, ClosedLoopDynamics))
+    return Constraints(dynamics, limits)
+
+
+def propose(robot: Model | RobotDynamics, limits: Limits, plan: Plan) -> tuple[float, int]:
     """Return period (s) and number of harmonics; those that the plan leaves open are proposed.
 
     The number of harmonics is half the number of base parameters per joint, at least 3; or, by
@@ -155,22 +170,23 @@ def propose(model: Model, limits: Limits, plan: Plan) -> tuple[float, int]:
     ValueRangeError
         The period is too short or too long, or a harmonic would excite the resonance.
     """
-    resonance = plan.resonance
+    robot = dynamics_of(robot)
+    resonance, model = plan.resonance, robot.model
     if resonance is None and np.isfinite(model.stiffness).any():
         resonance = lowest_resonance(model)
         if not resonance > 0:
             raise ValueRangeError('stiffness', 'too small', 'one that holds the arm in every pose')
     harmonics = plan.harmonics
     if harmonics is None:
-        count = base_parameters(model, plan.kind, payload=plan.payload).count
-        harmonics = max(int(np.ceil(count / model.n / 2)), FEWEST)
+        count = base_parameters(robot, plan.kind, payload=plan.payload).count
+        harmonics = max(int(np.ceil(count / robot.n / 2)), FEWEST)
     elif isinstance(harmonics, str):
         if harmonics != SUBSYSTEM:
             raise UnknownNameError('harmonics', harmonics, ['a number', SUBSYSTEM])
-        harmonics = max(*subsystem_harmonics(model, plan.kind, plan.payload), FEWEST)
+        harmonics = max(*subsystem_harmonics(robot, plan.kind, plan.payload), FEWEST)
     period = plan.period
     if period is None:
-        constraints = Constraints(Dynamics(model, friction_width=FRICTION_WIDTH), limits)
+        constraints = smooth_constraints(robot, limits)
         span = constraints.position[:, 1] - constraints.position[:, 0]
         span = np.where(np.isfinite(span), span, 2 * np.pi)
         speed = np.where(np.isfinite(constraints.velocity), constraints.velocity, span)
@@ -186,7 +202,7 @@ def propose(model: Model, limits: Limits, plan: Plan) -> tuple[float, int]:
     return period, harmonics
 
 
-def subsystem_harmonics(model: Model, kind: str = 'lumped',
+def subsystem_harmonics(robot: Model | RobotDynamics, kind: str = 'lumped',
                         payload: str | None = None) -> tuple[int, ...]:
     """Return half the number of base parameters of each joint's subsystem, rounded up.
 
@@ -196,17 +212,20 @@ def subsystem_harmonics(model: Model, kind: str = 'lumped',
 
     Parameters
     ----------
-    model : Model
+    robot : Model, Dynamics or ClosedLoopDynamics
         The robot.
     kind, payload
         See `LinearModel`.
     """
-    linear = LinearModel(Dynamics(model), kind, payload=payload)
-    kept = list(base_parameters(linear).kept)
+    linear = LinearModel(dynamics_of(robot), kind, payload=payload)
+    kept, n = list(base_parameters(linear).kept), linear.joints.n
     rng = np.random.default_rng(0)
-    q = model.joints.sample_poses(rng, STATES)
-    w = linear.regressor(q, *rng.normal(size=(2, *q.shape)), loaded=payload is not None)
-    size = np.abs(w[:, :, kept]).max(axis=0).reshape(-1, model.n, len(kept)).max(axis=0)
+    q, motion = linear.joints.sample_poses(rng, STATES), None
+    qd, qdd = rng.normal(size=(2, STATES, n))
+    if linear.loops is not None:
+        q, motion = closed_motions(linear.loops, rng, qd)
+    w = linear.regressor(q, qd, qdd, loaded=payload is not None, motion=motion)
+    size = np.abs(w[:, :, kept]).max(axis=0).reshape(-1, n, len(kept)).max(axis=0)
     depends = size > NEGLIGIBLE * size.max(axis=1, keepdims=True)
     return tuple(int(count) for count in np.ceil(depends.sum(axis=1) / 2))
 
@@ -230,7 +249,7 @@ def validation_plan(found: Excitation, plan: Plan) -> Plan:
                    starts=max(2, plan.starts // 2))
 
 
-def check_plan(model: Model, plan: Plan) -> None:
+def check_plan(robot: RobotDynamics, plan: Plan) -> None:
     """Check the names and numbers of a plan.
 
     Raises
@@ -246,8 +265,8 @@ def check_plan(model: Model, plan: Plan) -> None:
         raise UnknownNameError('scaling', plan.scaling, SCALINGS)
     kind_of(plan.kind)
     for name in (*plan.mean_torque, *plan.mean_torque_unit):
-        if name not in model.joint_names:
-            raise UnknownNameError('joint', name, model.joint_names)
+        if name not in robot.joint_names:
+            raise UnknownNameError('joint', name, robot.joint_names)
     for quantity, value in (('budget', plan.budget), ('starts', plan.starts),
                             ('periods', plan.periods), ('condition_goal', plan.condition_goal)):
         if not value > 0:

@@ -6,12 +6,12 @@ import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
+from robodyn_ros.dynamics import RobotDynamics
 from robodyn_ros.errors import IdentificationError, LogError
 from robodyn_ros.excitation import Limits, Plan
 from robodyn_ros.excitation.fourier import MOST_PERIODS
 from robodyn_ros.experiment.runs import RECORDING, VALIDATION
 from robodyn_ros.identification import FilterSettings, Settings, Thresholds
-from robodyn_ros.model import Model
 from robodyn_ros.report.record import RECORD as FACTS
 from robodyn_ros.report.record import Record
 
@@ -121,10 +121,10 @@ class Goal:
             self.corridor[0], self.corridor[1], self.corridor[2], self.corridor[3])
         return FilterSettings(self.cutoff or None, self.order or None, corridor)
 
-    def search(self, model: Model) -> tuple[Limits, Plan]:
+    def search(self, robot: RobotDynamics) -> tuple[Limits, Plan]:
         """Return limits and plan for the optimisation of an excitation."""
-        limits = Limits(velocity=model.velocity_limit * (self.speed or SPEED_FRACTION), floor=None,
-                        torque_margin=self.torque_margin or TORQUE_MARGIN,
+        limits = Limits(velocity=robot.joints.velocity_limit * (self.speed or SPEED_FRACTION),
+                        floor=None, torque_margin=self.torque_margin or TORQUE_MARGIN,
                         self_collision=self.self_collision)
         plan = Plan(kind=self.kind or 'lumped', payload=self.payload_link or None,
                     payload_mass=self.payload_mass, period=self.period or None,

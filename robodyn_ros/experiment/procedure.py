@@ -14,7 +14,6 @@ from robodyn_ros.control import Reference
 from robodyn_ros.dynamics import RobotDynamics
 from robodyn_ros.errors import (
     ExperimentError,
-    IdentificationError,
     LogError,
     StatesMissingError,
 )
@@ -255,10 +254,7 @@ class Procedure:
                                source=goal.excitation, valid=', '.join(robot.joint_names))
             named = _in_order_of(robot.joint_names, named)
             return replace(named, periods=goal.periods) if goal.periods else named
-        if robot.cuts:
-            raise IdentificationError('excitations of robots with closed loops cannot be '
-                                      'optimised; valid: a named excitation, RECORD, or USE_LOGS')
-        limits, plan = goal.search(robot.model)
+        limits, plan = goal.search(robot)
         phase, file = 'search', 'excitation.yaml'
         if first is not None:
             plan = validation_plan(first, plan)
@@ -269,7 +265,7 @@ class Procedure:
             self._tell(Status(phase, min(1.0, state.seconds / plan.budget),
                               condition=state.condition))
 
-        found = optimise_excitation(robot.model, limits, plan, progress=tell)
+        found = optimise_excitation(robot, limits, plan, progress=tell)
         (folder / file).write_text(found.to_yaml(), encoding='utf-8')
         return found
 

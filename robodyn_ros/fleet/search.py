@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from robodyn_ros.dynamics import RobotDynamics
 from robodyn_ros.errors import IdentificationError, RobodynError, ValueRangeError
 from robodyn_ros.excitation import Excitation, Limits, Plan, optimise_excitation
 from robodyn_ros.fleet.cluster import client_of
@@ -11,8 +12,8 @@ from robodyn_ros.model import Model
 from robodyn_ros.packages import package
 
 
-def search_excitations(model: Model, limits: Limits | None = None, plan: Plan | None = None, *,
-                       searches: int, scheduler: str | None = None,
+def search_excitations(model: Model | RobotDynamics, limits: Limits | None = None,
+                       plan: Plan | None = None, *, searches: int, scheduler: str | None = None,
                        workers: int | None = None) -> Excitation:
     """Search for an excitation with several seeds in parallel, and return the best motion.
 
@@ -56,7 +57,7 @@ def search_excitations(model: Model, limits: Limits | None = None, plan: Plan | 
     return min(found, key=lambda motion: (motion.facts['score'], motion.facts['seed']))
 
 
-def _search(model: Model, limits: Limits | None, plan: Plan) -> Excitation | str:
+def _search(model: Model | RobotDynamics, limits: Limits | None, plan: Plan) -> Excitation | str:
     """Return the motion of one search, or the reason why there is none."""
     try:
         return optimise_excitation(model, limits, plan)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from robodyn_ros.dynamics import FullMotion, RobotDynamics
+from robodyn_ros.dynamics import ClosedLoopDynamics, FullMotion, RobotDynamics
 from robodyn_ros.errors import IdentificationError, UnknownNameError
 from robodyn_ros.identification.friction import FrictionShape, is_friction
 from robodyn_ros.identification.gear_friction import LOAD_KINDS, GearFriction
@@ -228,23 +228,39 @@ class LinearModel:
         Raises
         ------
         IdentificationError
-            If the robot has closed loops.
+            The robot has closed loops on a floating base.
         """
-        if self.loops is not None:
-            raise IdentificationError('gradients are not available for robots with closed loops')
+        if self.loops is None:
+            return self._pullback_of_tree(q, qd, qdd, g, loaded)
+        if not isinstance(self.loops, ClosedLoopDynamics):
+            raise IdentificationError('gradients of closed loops need a fixed base')
+        motion = self.loops.motion(q, qd)
+        every, size, n = motion.qdd(qdd), len(q), self.model.n
+        sides = g.reshape(size, self._sides, self.whole.n, -1)
+        of_tree = np.einsum('tji,tsip->tsjp', motion.matrix, sides)
+        gradients = self._pullback_of_tree(
+            motion.q, motion.qd, every, of_tree.reshape(size, self._sides * n, -1), loaded)
+        columns = self._of_tree(motion.q, motion.qd, every, loaded)
+        of_matrix = np.einsum('tsjp,tsip->tji', columns.reshape(size, self._sides, n, -1), sides)
+        by = self.loops.motion_pullback(motion, qd, qdd, *gradients, of_matrix)
+        return by[:, 0], by[:, 1], by[:, 2]
+
+    def _pullback_of_tree(self, q: Array, qd: Array, qdd: Array, g: Array,
+                          loaded: bool) -> tuple[Array, Array, Array]:
         n, block = self.model.n, len(self._compiled)
-        drives = slice(self.rows - n, self.rows)
+        rows = self._sides * n
+        drives = slice(rows - n, rows)
         gradients = np.zeros((3, *q.shape))
         if block:
             inner = g[:, drives, :block].copy()
-            if self.rows > n:
+            if rows > n:
                 links = g[:, :n, :block].copy()
                 links[:, :, self._rotors] = 0.0
                 inner += links
             pulled = self.dynamics.regressor_pullback(q, qd, qdd, inner, self._compiled)
             gradients += np.moveaxis(pulled, 1, 0)
         if self._load and loaded:
-            inner = g[:, drives, -10:] + (g[:, :n, -10:] if self.rows > n else 0.0)
+            inner = g[:, drives, -10:] + (g[:, :n, -10:] if rows > n else 0.0)
             pulled = self.dynamics.regressor_pullback(q, qd, qdd, inner, self._load)
             gradients += np.moveaxis(pulled, 1, 0)
         gradients[1] += self.gears.pullback(qd, g[:, :, self.friction_columns()])

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from robodyn_ros.dynamics import Dynamics
-from robodyn_ros.excitation import Constraints, Excitation, Limits
+from robodyn_ros.dynamics import RobotDynamics, dynamics_of
+from robodyn_ros.excitation import Excitation, Limits
 from robodyn_ros.excitation.criteria import Criterion
 from robodyn_ros.excitation.fourier import Basis
-from robodyn_ros.excitation.plan import FRICTION_WIDTH, SIGN_WIDTH
+from robodyn_ros.excitation.plan import SIGN_WIDTH, smooth_constraints
 from robodyn_ros.identification.base_parameters import base_parameters
 from robodyn_ros.identification.friction import FrictionShape
 from robodyn_ros.identification.linear_model import LinearModel
@@ -23,13 +23,13 @@ from robodyn_ros.spatial import Array
 NOISE = 0.01  # default of the noise, relative to each joint's largest torque
 
 
-def expectation(model: Model, excitation: Excitation, limits: Limits, noise: Array | None = None,
-                ) -> tuple[tuple[str, ...], Array, Array, Array]:
+def expectation(model: Model | RobotDynamics, excitation: Excitation, limits: Limits,
+                noise: Array | None = None) -> tuple[tuple[str, ...], Array, Array, Array]:
     """Return the expected accuracy of an identification with this motion.
 
     Parameters
     ----------
-    model : Model
+    model : Model, Dynamics or ClosedLoopDynamics
         The nominal robot.
     excitation : Excitation
         The motion.
@@ -48,10 +48,10 @@ def expectation(model: Model, excitation: Excitation, limits: Limits, noise: Arr
     singular : ndarray, shape (b,)
         Singular values of the observation matrix with columns of equal norm.
     """
-    constraints = Constraints(Dynamics(model, friction_width=FRICTION_WIDTH), limits)
-    speed = np.where(np.isfinite(constraints.velocity), constraints.velocity, 1.0)
-    linear = LinearModel(Dynamics(model), excitation.facts.get('kind', 'lumped'),
-                         friction=FrictionShape('coulomb', SIGN_WIDTH, speed))
+    robot = dynamics_of(model)
+    constraints = smooth_constraints(robot, limits)
+    linear = LinearModel(robot, excitation.facts.get('kind', 'lumped'), friction=FrictionShape(
+        'coulomb', SIGN_WIDTH, constraints.speeds()))
     base = base_parameters(linear)
     size = max(50, int(20 * excitation.period))
     motion = excitation.at(np.arange(size) * excitation.period / size)
@@ -59,26 +59,27 @@ def expectation(model: Model, excitation: Excitation, limits: Limits, noise: Arr
         torque = constraints.dynamics.inverse_dynamics(motion.q, motion.qd, motion.qdd)
         noise = np.maximum(NOISE * np.abs(torque).max(axis=0), 1e-6)
     basis = Basis(excitation.period, max(2, excitation.harmonics), size)
-    criterion = Criterion(linear, base, basis, 'condition', 'columns', np.ones(model.n))
+    criterion = Criterion(linear, base, basis, 'condition', 'columns', np.ones(robot.n))
     w = criterion.matrix(motion)
     singular = np.linalg.svd(safe_divide(w, np.linalg.norm(w, axis=0)), compute_uv=False)
     return (base.names, base.matrix @ linear.nominal(),
             criterion.deviations(motion, noise, excitation.periods), np.asarray(singular))
 
 
-def save_excitation_plot(model: Model, excitation: Excitation, limits: Limits,
+def save_excitation_plot(model: Model | RobotDynamics, excitation: Excitation, limits: Limits,
                          path: str | Path, noise: Array | None = None) -> None:
     """Write `excitation_figure` to a file, whose suffix (.svg, .pdf, .png) is its format."""
     excitation_figure(model, excitation, limits, noise).savefig(path, dpi=110)
 
 
-def excitation_figure(model: Model, excitation: Excitation, limits: Limits | None = None,
-                      noise: Array | None = None) -> Any:
+def excitation_figure(model: Model | RobotDynamics, excitation: Excitation,
+                      limits: Limits | None = None, noise: Array | None = None) -> Any:
     """Return a figure of the motion with its limits, the tool's path, and the accuracy."""
     from matplotlib.figure import Figure
 
     limits = limits or Limits()
-    constraints = Constraints(Dynamics(model, friction_width=FRICTION_WIDTH), limits)
+    robot = dynamics_of(model)
+    constraints = smooth_constraints(robot, limits)
     size = 800
     t = np.arange(size) * excitation.period / size
     motion = excitation.at(t)
@@ -93,11 +94,11 @@ def excitation_figure(model: Model, excitation: Excitation, limits: Limits | Non
             ('torque', torque, np.column_stack([-constraints.torque, constraints.torque])))
     for row, (name, values, bounds) in enumerate(rows):
         axis = figure.add_subplot(grid[row, 0])
-        _relative_to_limits(axis, t, values, bounds, model.joint_names)
+        _relative_to_limits(axis, t, values, bounds, robot.joint_names)
         axis.set_ylabel(f'{name} over its limit', fontsize=9)
     axis.set_xlabel('time, s')
     figure.legend(*axis.get_legend_handles_labels(), loc='outside lower left', fontsize=8,
-                  ncols=min(7, model.n), frameon=False)
+                  ncols=min(7, robot.n), frameon=False)
     _path(figure, grid[:2, 1], tool, constraints.tool)
     axis = figure.add_subplot(grid[2, 1])
     axis.semilogy(np.arange(1, len(singular) + 1), singular / singular[0], 'o', ms=3,
@@ -108,8 +109,8 @@ def excitation_figure(model: Model, excitation: Excitation, limits: Limits | Non
     axis.set_ylabel('over the largest one', fontsize=9)
     _deviations(figure, grid[:, 2], names, nominal, deviation)
     facts = excitation.facts
-    figure.suptitle(f'{model.name}: {excitation.harmonics} harmonics of {excitation.period:.3g} '
-                    f's, condition {facts.get("condition", np.nan):.4g} '
+    figure.suptitle(f'{robot.model.name}: {excitation.harmonics} harmonics of '
+                    f'{excitation.period:.3g} s, condition {facts.get("condition", np.nan):.4g} '
                     f'({facts.get("scaling", "")}), closest limit: '
                     f'{facts.get("check", {}).get("closest", "-")}', fontsize=11)
     return figure
