@@ -333,7 +333,8 @@ def test_a_guard_by_default_leaves_half_of_the_fast_samples(true, motion):
                  joint_names=true.joint_names)
     used = {}
     for guard in (0.0, 0.05, None):
-        result = rd.identify(true, log, friction='coulomb', slow=0.1, guard=guard)
+        result = rd.identify(true, log, friction='coulomb', slow=0.1, guard=guard,
+                             filter=rd.FilterSettings(cutoff=5.0), decimation=2.0)
         used[guard] = sum(block.used.sum(axis=0) for block in result.observations.blocks())
     assert (used[0.05] < used[0.0]).all() and (used[None] < used[0.05]).any()
     assert (used[None] > 0.45 * used[0.0]).all()

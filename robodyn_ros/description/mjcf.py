@@ -16,11 +16,13 @@ import numpy as np
 from robodyn_ros.description.robot import (
     Cut,
     Finding,
+    Friction,
     Joint,
     Link,
     Mimic,
     Motor,
     RobotDescription,
+    Spring,
 )
 from robodyn_ros.description.tree import check_mimics
 from robodyn_ros.description.xml import NO_LIMIT
@@ -92,6 +94,8 @@ class _Reader:
         self.joints: list[Joint] = []
         self.findings: list[Finding] = []
         self.motors: dict[str, Motor] = {}
+        self.springs: dict[str, Spring] = {}
+        self.link_friction: dict[str, Friction] = {}
         self._gears, self._efforts = self._actuators()
 
     def name(self, kind: str, i: int) -> str:
@@ -114,7 +118,8 @@ class _Reader:
         self._report_ignored()
         return RobotDescription(
             _model_name(m), tuple(self.links), joints,
-            motors=self.motors, findings=tuple(self.findings), floating=floating,
+            motors=self.motors, springs=self.springs,
+            link_friction=self.link_friction, findings=tuple(self.findings), floating=floating,
             gravity=(0.0, 0.0, 0.0) if m.opt.disableflags & GRAVITY_OFF else tuple(
                 map(float, m.opt.gravity)), cuts=cuts_of(m))
 
@@ -179,9 +184,13 @@ class _Reader:
         if m.dof_armature[dof] or self._gears[j] != 1.0:
             self.motors[name] = Motor(gear_ratio=self._gears[j],
                                       armature=float(m.dof_armature[dof]))
-        if m.jnt_stiffness[j]:
-            self.findings.append(Finding(name, 'stiffness', float(m.jnt_stiffness[j]), 'MJCF',
-                                         False, 'springs at joints are not part of the dynamics'))
+        if np.any(m.jnt_stiffness[j]):
+            stiffness = float(np.ravel(m.jnt_stiffness[j])[0])
+            self.springs[name] = Spring(linear=stiffness)
+            self.link_friction[name] = Friction(
+                float(np.ravel(m.dof_damping[dof])[0]), float(m.dof_frictionloss[dof]),
+                -stiffness * float(m.qpos_spring[m.jnt_qposadr[j]]))
+            self.findings.append(Finding(name, 'spring', stiffness, 'MJCF', True))
         turning = 'revolute' if m.jnt_limited[j] else 'continuous'
         return Joint(name, 'prismatic' if kind == SLIDE else turning, parent, child, place,
                      turn, axis, low, high, effort=self._efforts[j],

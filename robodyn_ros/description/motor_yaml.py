@@ -16,6 +16,7 @@ from robodyn_ros.description.effort import read_effort
 from robodyn_ros.description.motors import set_motor_value
 from robodyn_ros.description.robot import (
     CURVE,
+    SPRING,
     Finding,
     Friction,
     FrictionCurve,
@@ -23,6 +24,7 @@ from robodyn_ros.description.robot import (
     Joint,
     Motor,
     RobotDescription,
+    Spring,
 )
 from robodyn_ros.description.section import Section
 from robodyn_ros.errors import DescriptionError, UnknownNameError
@@ -31,7 +33,7 @@ from robodyn_ros.spatial import Array
 _KEYS = ('joints', 'gear_matrix', 'effort', 'contact', 'residual')  # the last two: observer
 _JOINT_KEYS = ('gear_ratio', 'rotor_inertia', 'armature', 'spin_axis', 'carrier', 'rotor_mass',
                'rotor_position', 'rotor_in_link', 'motor_friction', 'link_friction',
-               'friction_curve', 'drive_gain', 'stiffness', 'stiffness_damping')
+               'friction_curve', 'spring', 'drive_gain', 'stiffness', 'stiffness_damping')
 _INERTIAS = ('gear_ratio', 'armature', 'rotor_inertia')
 _FRICTION_KEYS = ('viscous', 'coulomb', 'offset')
 _SHORTEST_AXIS = 1e-8  # the direction of a shorter vector is round-off
@@ -97,6 +99,10 @@ def _with_joint(description: RobotDescription, joint: Joint, entry: Section,
         curve = _curve(entry.section('friction_curve', CURVE))
         description = replace(description, friction_curve={**description.friction_curve,
                                                            joint.name: curve})
+    if 'spring' in entry:
+        values = entry.section('spring', SPRING)
+        spring = Spring(**{key: values.number(key) for key in values})
+        description = replace(description, springs={**description.springs, joint.name: spring})
     return description
 
 

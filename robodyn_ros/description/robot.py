@@ -148,6 +148,29 @@ CURVE = tuple(entry.name for entry in fields(FrictionCurve))
 
 
 @dataclass(frozen=True)
+class Spring:
+    """A spring or a counterbalance at one joint: ``linear q + sine sin(q) + cosine cos(q)``.
+
+    This is the torque that the motor must give to hold the spring at the joint's position q; a
+    constant torque belongs to the offset of the friction.
+
+    Attributes
+    ----------
+    linear : float
+        Stiffness of a spring that the joint twists or stretches, N m/rad or N/m.
+    sine, cosine : float
+        Torques of a long spring at a crank, N m or N.
+    """
+
+    linear: float = 0.0
+    sine: float = 0.0
+    cosine: float = 0.0
+
+
+SPRING = tuple(entry.name for entry in fields(Spring))
+
+
+@dataclass(frozen=True)
 class Motor:
     """Motor and gear of one joint.
 
@@ -319,6 +342,7 @@ class RobotDescription:
     motors: dict[str, Motor] = field(default_factory=dict)
     link_friction: dict[str, Friction] = field(default_factory=dict)
     friction_curve: dict[str, FrictionCurve] = field(default_factory=dict)
+    springs: dict[str, Spring] = field(default_factory=dict)
     gear_matrix: GearMatrix | None = None
     findings: tuple[Finding, ...] = ()
     urdf: str | bytes = field(default='', repr=False)

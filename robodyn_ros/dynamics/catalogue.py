@@ -9,7 +9,13 @@ import numpy as np
 
 from robodyn_ros.dynamics.composite_rigid_body import composite_mass_matrix, mass_factors
 from robodyn_ros.dynamics.fingerprint import fingerprint
-from robodyn_ros.dynamics.joint_terms import armature_matrix, armature_torque, friction_torque
+from robodyn_ros.dynamics.joint_terms import (
+    armature_matrix,
+    armature_torque,
+    friction_torque,
+    spring_energy,
+    spring_torque,
+)
 from robodyn_ros.dynamics.kinematics import (
     center_of_mass,
     centroidal_momentum,
@@ -73,12 +79,12 @@ class Catalogue:
     # the terms, as functions of arrays of floats or symbols ----------------------------------
 
     def inverse_dynamics(self, q: Any, qd: Any, qdd: Any, base: Any = None) -> Any:
-        """``M qdd + c + g + friction``, with rotor inertia in M and c.
+        """``M qdd + c + g + friction``, with rotor inertia in M and c, and springs in g.
 
         ``base``, shape (9,), is the motion of the root, see `BaseMotion.values`; default: at rest.
         """
         rigid = newton_euler(self.light, q, qd, qd, qdd, self.tree.gravity, self._root(base))
-        return (rigid + armature_torque(self.model, qdd)
+        return (rigid + armature_torque(self.model, qdd) + spring_torque(self.model, q)
                 + friction_torque(self.model, qd, self.width, rigid))
 
     @staticmethod
@@ -86,9 +92,10 @@ class Catalogue:
         return None if base is None else given_motion(base)
 
     def gravity(self, q: Any) -> Any:
-        """G = NE(q, 0, 0)."""
+        """G = NE(q, 0, 0), and the springs at the joints."""
         zero = np.zeros(self.model.n)
-        return newton_euler(self.light, q, zero, zero, zero, self.tree.gravity)
+        return (newton_euler(self.light, q, zero, zero, zero, self.tree.gravity)
+                + spring_torque(self.model, q))
 
     def coriolis(self, q: Any, qd: Any) -> Any:
         """C qd = NE(q, qd, 0) without gravity."""
@@ -148,7 +155,7 @@ class Catalogue:
             def loads(rates: Any) -> Any:
                 return newton_euler(self.light, q, qd, qd, rates, self.tree.gravity, root)
 
-            rigid = loads(still)
+            rigid = loads(still) + spring_torque(self.model, q)
             for _ in range(LOAD_SWEEPS):
                 friction = friction_torque(self.model, qd, self.width, loads(qdd))
                 qdd = solve(tau - rigid - friction)
@@ -189,7 +196,8 @@ class Catalogue:
 
     def energy(self, q: Any, qd: Any) -> Any:
         """Kinetic ``qd' M qd / 2`` and potential energy."""
-        return np.array([(qd @ self.momentum(q, qd)) * 0.5, potential_energy(self.tree, q)])
+        return np.array([(qd @ self.momentum(q, qd)) * 0.5,
+                         potential_energy(self.tree, q) + spring_energy(self.model, q)])
 
     def wrenches(self, q: Any, qd: Any, qdd: Any, base: Any = None) -> Any:
         """Force and moment through the joint of every body, then those of the base on the root."""

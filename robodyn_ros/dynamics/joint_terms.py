@@ -80,6 +80,36 @@ def _curve(curve: Any, speed: Any, width: float, load: Any) -> Any:
     return viscous * speed + offset + asymmetric * size + dry * direction
 
 
+def spring_torque(model: Model, q: Any) -> Any:
+    """Torques that hold the springs at the joints, shape (n,), see `Spring`."""
+    total: list[Any] = [0.0] * model.n
+    for i, position in _sprung(model, q):
+        linear, sine, cosine = model.spring[i].tolist()
+        torque = linear * position
+        if sine or cosine:
+            torque = torque + sine * np.sin(position) + cosine * np.cos(position)
+        for k in np.flatnonzero(model.row[i]):
+            total[k] = total[k] + model.row[i, k] * torque
+    return np.array(total)
+
+
+def spring_energy(model: Model, q: Any) -> Any:
+    """Potential energy of the springs at the joints, J; its gradient is `spring_torque`."""
+    total: Any = 0.0
+    for i, position in _sprung(model, q):
+        linear, sine, cosine = model.spring[i].tolist()
+        total = total + linear * 0.5 * (position * position) \
+            - sine * np.cos(position) + cosine * np.sin(position)
+    return total
+
+
+def _sprung(model: Model, q: Any) -> Any:
+    """Yield every body whose joint has a spring, and the position of this joint."""
+    for i in np.flatnonzero(model.spring.any(axis=1)).tolist():
+        coordinates = q[1:] if model.floating else q  # a pose has seven numbers, a twist six
+        yield i, sparse_dot(model.row[i], coordinates) + float(model.offset[i])
+
+
 def armature_torque(model: Model, qdd: Any) -> Any:
     """Reflected rotor inertia of the motors without a spin axis, shape (n,) (Kolyubin 5.6)."""
     total: list[Any] = [0.0] * model.n

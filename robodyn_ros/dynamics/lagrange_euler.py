@@ -141,16 +141,24 @@ class LagrangeEuler:
 
     def gravity(self, q: ArrayLike) -> Array:
         """``g_i = dP/dq_i = -sum m_j g0' J_vj,i``, shape of q, N m or N (Velagić 4.42)."""
-        return self._each(Pose.gravity, q)
+        return self._each(Pose.gravity, q) + self._springs(q)[0]
 
     def energy(self, q: ArrayLike, qd: ArrayLike) -> Energy:
         """Kinetic energy ``qd' M qd / 2`` and potential energy, J; floats or shape (N,)."""
         kinetic = 0.5 * np.einsum('...i,...i->...', check_array(qd, self.n, 'qd'),
                                   self.momentum(q, qd))
-        potential = self._each(Pose.potential_energy, q)
+        potential = self._each(Pose.potential_energy, q) + self._springs(q)[1]
         if kinetic.ndim or potential.ndim:
             return Energy(kinetic, potential)
         return Energy(float(kinetic), float(potential))
+
+    def _springs(self, q: ArrayLike) -> tuple[Array, Array]:
+        """Return torque and potential energy of the springs at the joints."""
+        row, (linear, sine, cosine) = self.model.row, self.model.spring.T
+        position = check_array(q, self.n, 'q') @ row.T + self.model.offset
+        s, c = np.sin(position), np.cos(position)
+        return ((linear * position + sine * s + cosine * c) @ row,
+                (0.5 * linear * position**2 - sine * c + cosine * s).sum(axis=-1))
 
     # the equations of motion --------------------------------------------------------------------
 

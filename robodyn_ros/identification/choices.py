@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
@@ -25,11 +26,14 @@ from robodyn_ros.identification.signals import (
 )
 from robodyn_ros.spatial import Array
 
-CUTOFFS = (1.0, 2.0, 4.0, 8.0)  # relative to the automatic cutoff of the position filter
+# Cutoffs of the position filter, relative to the automatic one: from 1 on, upwards and downwards
+# as long as the error falls
+UPWARDS, DOWNWARDS = (2.0, 4.0, 8.0), (0.7, 0.5, 0.35, 0.25, 0.18, 0.125)
 # cutoff of the parallel filter over the motion's band (Kolyubin 5.5.2: 2 to 5)
 DECIMATED_PER_BAND = 3.0
-DECIMATIONS = (1.0, 2.0, 4.0, 8.0)  # relative to that cutoff
-BETTER = 0.002  # relative reduction of the error for which the automatic filter is replaced
+DECIMATIONS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)  # relative to that cutoff
+BETTER = 0.002  # relative reduction of the error for which a filter is replaced by another
+BETTER_BELOW = 0.02  # the same for each step downwards, which loses a part of the motion
 NOISE_WIDTH = 5.0  # standard deviations of velocity noise, within which a joint may be at rest
 LARGEST_FLOOR = 0.02  # largest of these velocities, relative to the fast speed
 FAST_QUANTILE = 0.95  # quantile of the speeds that counts as fast
@@ -75,30 +79,47 @@ def choose_filters(linear: LinearModel, pieces: Sequence[Piece], spectrum: Spect
         decimation = settings.decimation
     automatic = Filtering(spectrum.band, np.inf if periodic else cutoff, order, decimation,
                           decimation)
-    given = settings.filter.cutoff is not None or settings.filter.corridor is not None
-    cutoffs = [automatic.cutoff] if given or periodic else [
-        cutoff * factor for factor in CUTOFFS if cutoff * factor < HIGHEST * rate or factor == 1]
+    fixed = periodic or settings.filter.cutoff is not None or settings.filter.corridor is not None
     decimations = [automatic.decimation] if settings.decimation is not None else [
         decimation * factor for factor in DECIMATIONS
-        if decimation * factor < HIGHEST * rate or factor == 1]
+        if decimation * factor < HIGHEST * rate or factor <= 1]
     found = FilterChoice(automatic)
-    if len(cutoffs) * len(decimations) == 1:
+    if fixed and len(decimations) == 1:
         return found
     kept = list(base_parameters(linear).kept)
-    for one in cutoffs:
-        segments = segments_of(pieces, replace(automatic, cutoff=one), [])
-        observations = Observations(linear, segments, **options)  # type: ignore[arg-type]
-        coarse = Coarse(observations, max(decimations))
-        raw = coarse.raw(coarse.means)
+
+    def least(factor: float) -> float:
+        """Return the least error with a cutoff; that of each parallel filter is kept."""
+        segments = segments_of(pieces, replace(automatic, cutoff=automatic.cutoff * factor), [],
+                               smooth=False)
+        coarse = Coarse(Observations(linear, segments, **options),  # type: ignore[arg-type]
+                        max(decimations))
+        means = [w[:, :, kept] for w in coarse.means]
+        raw = coarse.raw(means)
+        errors = {}
         for other in decimations:
-            try:
-                folds = coarse.folds(coarse.means, other, raw)
-            except LogError:
-                continue
-            found.errors[one, other] = float(np.sqrt(folds.errors(kept).mean()))
-    if not found.errors:
+            with contextlib.suppress(LogError):  # too short for this one
+                folds = coarse.folds(means, other, raw)
+                errors[automatic.cutoff * factor, other] = float(np.sqrt(
+                    folds.errors(list(range(len(kept)))).mean()))
+        found.errors.update(errors)
+        return min(errors.values(), default=np.inf)
+
+    first, accepted = least(1.0), [automatic.cutoff]
+    for factors, gain in () if fixed else ((UPWARDS, BETTER), (DOWNWARDS, BETTER_BELOW)):
+        before = first
+        for factor in factors:
+            if automatic.cutoff * factor >= HIGHEST * rate:
+                break
+            error = least(factor)
+            if error > (1 - gain) * before:
+                break
+            before = error
+            accepted.append(automatic.cutoff * factor)
+    candidates = [key for key in found.errors if key[0] in accepted]
+    if not candidates:
         return found
-    best = min(found.errors, key=lambda key: found.errors[key])
+    best = min(candidates, key=lambda key: found.errors[key])
     usual = automatic.cutoff, automatic.decimation
     if found.errors[best] < (1 - BETTER) * found.errors.get(usual, np.inf):
         found.filtering = replace(automatic, cutoff=best[0], decimation=best[1])

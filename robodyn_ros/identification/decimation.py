@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,6 +15,10 @@ from robodyn_ros.spatial import Array
 OUTPUT_RATE = 3.2  # output rate over the cutoff frequency; the filter passes up to 1.5 cutoffs
 TAPS_PER_STEP = 5  # half the length of the filter, in decimated samples
 OVERSAMPLING = 3  # samples of smooth columns per decimated sample: ten times the cutoff
+PASSED = 1.5  # highest frequency that the filter passes, over the cutoff frequency
+# Its side lobes fall with the cube of the frequency, so that the filter at a stride and the filter
+# at the full rate differ by 5e-6; with Hamming's window, which is as wide, they differ by 2e-3.
+WINDOW = 'hann'
 
 
 @dataclass(frozen=True)
@@ -37,12 +43,24 @@ class Decimation:
     cutoff: float
 
     @classmethod
-    def at(cls, rate: float, cutoff: float) -> Decimation:
-        """Return the decimation for a sample rate and a cutoff frequency (0: none), Hz."""
+    def at(cls, rate: float, cutoff: float, highest: float = 0.0) -> Decimation:
+        """Return the decimation for a sample rate.
+
+        Parameters
+        ----------
+        rate : float
+            Sample rate, Hz.
+        cutoff : float
+            Cutoff frequency, Hz; 0: none.
+        highest : float
+            Highest frequency of the columns without jumps, Hz. The stride is so short that
+            nothing is folded from there into what the filter passes.
+        """
         step = int(rate / OUTPUT_RATE / cutoff) if cutoff else 1
         if step <= 1:
             return cls(1, 1, rate, 0.0)
-        stride = max(1, step // OVERSAMPLING)
+        folded = math.ceil(step * (highest + PASSED * cutoff) / rate)
+        stride = max(1, step // max(OVERSAMPLING, folded))
         return cls(step // stride * stride, stride, rate, cutoff)
 
     @property
@@ -70,11 +88,16 @@ class Decimation:
         """
         if self.step == 1:
             return values
-        half = self.half // stride
-        taps = scipy.signal.firwin(2 * half + 1, self.cutoff, fs=self.rate / stride)
+        taps = _taps(self.half // stride, self.cutoff, self.rate / stride)
         flat = values.reshape(len(values), -1)
         filtered = scipy.signal.upfirdn(taps, flat, down=self.step // stride, axis=0)
         size = (len(values) - 1) * stride + 1
         first = 2 * TAPS_PER_STEP
         return np.asarray(filtered[first:first + self.count(size)]).reshape(
             -1, *values.shape[1:])
+
+
+@functools.cache
+def _taps(half: int, cutoff: float, rate: float) -> Array:
+    """Return the coefficients of the filter, shape (2 half + 1,)."""
+    return np.asarray(scipy.signal.firwin(2 * half + 1, cutoff, window=WINDOW, fs=rate))

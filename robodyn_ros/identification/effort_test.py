@@ -256,16 +256,14 @@ def _probabilities(slopes: Array, covariances: Sequence[Array], errors: Array, r
 def _score(slope: Array, covariance: Array, factors: Array, errors: Array,
            without_gravity: bool) -> float:
     """Return the logarithm of the likelihood of one joint's slopes, mean over the factors."""
-    found = []
-    for factor in factors:
-        expected = np.array([0.0 if without_gravity else factor, factor])
-        deviation = np.hypot(np.where(expected != 0, PRESENT, ABSENT), errors) * abs(factor) \
-            if factor else np.full(2, ABSENT)
-        total = covariance + np.diag(deviation**2)
-        difference = slope - expected
-        found.append(-0.5 * (difference @ np.linalg.solve(total, difference)
-                             + np.linalg.slogdet(total)[1]))
-    values = np.array(found)
+    expected = np.column_stack([0.0 * factors if without_gravity else factors, factors])
+    deviation = np.hypot(np.where(expected != 0, PRESENT, ABSENT), errors) \
+        * np.abs(factors)[:, None]
+    deviation[factors == 0] = ABSENT
+    total = covariance + deviation[:, :, None] ** 2 * np.eye(2)
+    difference = slope - expected
+    solved = np.linalg.solve(total, difference[:, :, None])[:, :, 0]
+    values = -0.5 * ((difference * solved).sum(axis=1) + np.linalg.slogdet(total)[1])
     top = values.max()
     return float(top + np.log(np.exp(values - top).mean()))
 

@@ -83,6 +83,8 @@ class FrictionShape:
     load : ndarray, shape (17 b,)
         Standard parameters of the links, from which the transmitted torque is computed. Empty:
         no load-dependent friction.
+    springs : mapping of int to tuple of str
+        Terms of the springs at joints, by body, see `Springs`; they are chosen with the friction.
     """
 
     model: str = 'coulomb'
@@ -92,6 +94,7 @@ class FrictionShape:
     terms: Mapping[tuple[int, str], tuple[str, ...]] = field(default_factory=dict)
     stribeck: Mapping[tuple[int, str], float] = field(default_factory=dict)
     load: Array = field(default_factory=lambda: np.zeros(0))
+    springs: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Check the name of the friction model."""

@@ -2,7 +2,8 @@
 
 Every joint has plain friction (viscous, Coulomb and an offset). The width over which its direction
 changes is chosen first. Then further terms, each for one joint, are added one by one as long as
-they reduce this error.
+they reduce this error: terms of friction, and springs. Of several logs, none may be predicted
+worse with a new term on average, when each of them is left out as a whole.
 """
 
 from __future__ import annotations
@@ -22,24 +23,30 @@ from robodyn_ros.identification.linear_model import LinearModel
 from robodyn_ros.identification.observations import Observations
 from robodyn_ros.identification.settings import Settings
 from robodyn_ros.identification.signals import HIGHEST, Filtering, Segment
+from robodyn_ros.identification.springs import SPRING_TERMS, is_spring
 from robodyn_ros.spatial import Array
 
 WIDTHS = (0.0, 0.01, 0.03, 0.1)  # relative to a joint's fast speed
 VELOCITIES = (0.02, 0.05, STRIBECK_SPEED, 0.2, 0.5)  # Stribeck velocities over the fast speed
 NEGLIGIBLE = 0.01  # smallest reduction of the error, relative to it, for which a term is added
 # Smallest reduction of the error over its standard error, from the scatter between the folds. For
-# Stribeck friction, the best of several velocities is taken, which lowers the error by chance; so
-# its reduction must exceed NEGLIGIBLE by one standard error.
+# Stribeck friction and springs, the best of several terms is taken, which lowers the error by
+# chance; so their reduction must exceed NEGLIGIBLE by one standard error.
 CERTAIN = 1.0
+CERTAIN_OF_SEVERAL = 1.64  # exceeded by chance in one case of twenty
 UNIFORM = ('coulomb', 'asymmetric', 'stribeck', 'root')  # one for all joints, for comparison
 REFINEMENTS = 2  # iterations for transmitted torques, which depend on the links' parameters
-NAMES = {'Fs': 'Stribeck friction', 'Ft': 'load-dependent friction'}
+NAMES = {'Fs': 'Stribeck friction', 'Ft': 'load-dependent friction', 'Kl': 'spring',
+         'Ks': 'sine of a spring at a crank', 'Kc': 'cosine of a spring at a crank'}
 
 Key = tuple[int, str]
 
 
 class Candidate(NamedTuple):
-    """A term that may be added: its source, its name and, for ``Fs``, its Stribeck velocity."""
+    """A term that may be added: its source, its name and, for ``Fs``, its Stribeck velocity.
+
+    A spring has its body and ``k`` in place of a source of friction.
+    """
 
     key: Key
     term: str
@@ -127,9 +134,14 @@ def choose_friction(observations: Observations, shape: FrictionShape, widest: fl
                 best, chosen = error, trial
     selected, steps = chosen.select()
     terms: dict[Key, tuple[str, ...]] = {}
+    springs: dict[int, tuple[str, ...]] = {}
     for one in selected:
-        terms[one.key] = (*terms.get(one.key, ()), one.term)
+        if is_spring(one.term):
+            springs[one.key[0]] = (*springs.get(one.key[0], ()), one.term)
+        else:
+            terms[one.key] = (*terms.get(one.key, ()), one.term)
     found = replace(chosen.shape, model='chosen' if terms else 'coulomb', terms=terms,
+                    springs=springs,
                     stribeck={one.key: one.velocity for one in selected if one.term == 'Fs'})
     errors['chosen', found.width] = steps[-1][1] if steps else errors['coulomb', found.width]
     return FrictionChoice(search.with_load(found), errors, tuple(steps))
@@ -194,8 +206,11 @@ class _Search:
         for _ in range(REFINEMENTS):
             linear = self.model(found)
             friction = linear.friction_columns()
-            folds = self.folds(self.coarse.friction(linear))
-            values = folds.estimate(list(range(len(self.base) + len(friction))))
+            springs = self.coarse.springs(linear)
+            folds = self.folds([np.concatenate(pair, axis=2) for pair in zip(
+                self.coarse.friction(linear), springs, strict=True)])
+            values = folds.estimate(list(range(len(self.base) + len(friction)
+                                               + springs[0].shape[2])))
             found = replace(found, load=self.standard(self.base, values[:len(self.base)],
                                                       self.linear))
         return found
@@ -229,14 +244,19 @@ class _Trial:
         columns, left = list(range(first)), list(range(len(candidates)))
         selected: list[Candidate] = []
         steps: list[tuple[str, float]] = []
+        logs = folds.whole_logs()
         while left:
             before, after = folds.additions(columns, [first + k for k in left])
             gains = before[:, None] - after
             mean, errors = gains.mean(axis=0), after.mean(axis=0)
             deviation = gains.std(axis=0, ddof=1) / np.sqrt(len(gains))
-            certain = mean > CERTAIN * deviation
-            margin = np.where([candidates[k].term == 'Fs' for k in left], deviation, 0.0)
+            several = np.array([candidates[k].term != 'Ft' for k in left])
+            certain = mean > np.where(several, CERTAIN_OF_SEVERAL, CERTAIN) * deviation
+            margin = np.where(several, deviation, 0.0)
             lower = np.sqrt(errors + margin) < (1 - NEGLIGIBLE) * np.sqrt(before.mean())
+            if len(logs.raw) > 1:  # what explains parts of a motion may not hold for another one
+                one_out = logs.additions(columns, [first + k for k in left])
+                certain &= one_out[1].mean(axis=0) <= one_out[0].mean()
             if not (certain & lower).any():
                 break
             best = int(np.argmax(np.where(certain & lower, mean, -np.inf)))
@@ -263,6 +283,10 @@ class _Trial:
             parts.append([f[:, :, new] for f in self.search.coarse.friction(linear)])
             found += [Candidate(linear.gears.sources[linear.gears.terms[k].source].key,
                                 linear.gears.terms[k].name[:2], velocity) for k in new]
+        every = dict.fromkeys(range(len(self.search.linear.model.body_joints)), SPRING_TERMS)
+        linear = self.search.model(replace(self.shape, springs=every))
+        parts.append(self.search.coarse.springs(linear))
+        found += [Candidate((one.body, 'k'), one.name) for one in linear.springs.terms]
         return found, [np.concatenate(columns, axis=2) for columns in zip(*parts, strict=True)]
 
     def _words(self, one: Candidate) -> str:

@@ -11,6 +11,7 @@ from robodyn_ros.description.robot import CURVE
 from robodyn_ros.identification.friction import Source
 from robodyn_ros.identification.linear_model import STANDARD, LinearModel
 from robodyn_ros.identification.observations import Observations
+from robodyn_ros.identification.springs import SPRING_TERMS, is_spring
 from robodyn_ros.model import Model
 from robodyn_ros.spatial import Array
 
@@ -42,6 +43,10 @@ def identified_model(linear: LinearModel, theta: Array, observations: Observatio
     for k, column in enumerate(linear.columns):
         if column.standard >= 0:
             chi[column.standard] = theta[k]
+    spring = linear.model.spring.copy()
+    for k, column in enumerate(linear.columns):
+        if is_spring(column.term):
+            spring[column.body, SPRING_TERMS.index(column.term)] = theta[k]
     curve = linear.model.friction_curve.copy()
     curve[list(linear.bodies)] = np.nan
     rich = [source for source in linear.gears.sources
@@ -55,7 +60,7 @@ def identified_model(linear: LinearModel, theta: Array, observations: Observatio
             if source.side == 'l' and set(terms) <= set(PLACES):
                 curve[source.body] = _curve(linear, theta, source)
     model = linear.model.with_standard_parameters(chi)
-    return replace(model, friction_curve=curve)
+    return replace(model, friction_curve=curve, spring=spring)
 
 
 def _of_source(linear: LinearModel, source: Source) -> list[int]:

@@ -268,8 +268,11 @@ def _filters(dynamics: RobotDynamics, pieces: Sequence[Piece], spectrum: Spectru
              settings: Settings, options: dict[str, Any], notes: list[str],
              ) -> tuple[FilterChoice, list[Segment]]:
     """Return the filters and the filtered segments."""
+    width = settings.friction_width  # what the user sets is used from the beginning
+    if width is None:
+        width = FIRST_WIDTH if settings.friction == 'auto' else 0.0
     shape = FrictionShape('coulomb' if settings.friction == 'auto' else settings.friction,
-                          settings.friction_width or FIRST_WIDTH, np.ones(dynamics.model.n))
+                          width, np.ones(dynamics.model.n))
     linear = LinearModel(dynamics, settings.kind, friction=shape, joints=settings.joints)
     filters = choose_filters(linear, pieces, spectrum, settings, options)
     notes += describe(pieces, filters.filtering)

@@ -53,12 +53,22 @@ class Folds:
         slow for the fit.
     size : float
         Sum of the squares of the measured torque, known torques included.
+    logs : ndarray of int, shape (F,)
+        Index of the log to which each fold belongs.
     """
 
     fitted: Array
     counts: Array
     raw: Array
     size: float
+    logs: NDArray[np.int_]
+
+    def whole_logs(self) -> Folds:
+        """Return the folds of which each is a whole log."""
+        member = (np.unique(self.logs)[:, None] == self.logs).astype(float)
+        fitted, counts, raw = (np.tensordot(member, x, 1) for x in (
+            self.fitted, self.counts, self.raw))
+        return Folds(fitted, counts, raw, self.size, np.arange(len(member)))
 
     def errors(self, columns: list[int]) -> Array:
         """Return the squared relative error of the raw torque of each fold, shape (F,).
@@ -68,14 +78,14 @@ class Folds:
         columns : list of int
             Columns of W that are fitted on the other folds.
         """
-        places = np.array([*columns, self.fitted.shape[-1] - 1])
-        fitted = self.fitted[:, :, places[:, None], places]
-        raw = self.raw[:, places[:, None], places]
-        whole = fitted.sum(axis=0)
-        sigma = _sigma(whole, self.counts.sum(axis=0))
+        fitted, raw = (_picked(x, columns) for x in (self.fitted, self.raw))
+        sigma = _sigma(fitted.sum(axis=0), self.counts.sum(axis=0))
+        weighted = np.tensordot(fitted, 1 / sigma**2, (1, 0))
+        whole = weighted.sum(axis=0)
         errors = np.zeros(len(fitted))
         for out in range(len(fitted)):
-            theta = _solved(whole - fitted[out], sigma)
+            gram = whole - weighted[out]
+            theta = np.append(_solve_scaled(gram[:-1, :-1], gram[:-1, -1]), -1.0)
             errors[out] = float(theta @ raw[out] @ theta)
         return np.asarray(safe_divide(errors, self.size / len(fitted), at_zero=np.inf))
 
@@ -95,13 +105,13 @@ class Folds:
         tuple of ndarray
             Squared relative errors of the raw torque of each fold: shapes (F,) and (F, C).
         """
-        b, places = len(columns), np.array([*columns, *candidates, self.fitted.shape[-1] - 1])
-        fitted = self.fitted[:, :, places[:, None], places]
+        b, places = len(columns), [*columns, *candidates]
+        fitted = _picked(self.fitted, places)
         inner = [*range(b), -1]
         sigma = _sigma(fitted.sum(axis=0)[:, inner][:, :, inner], self.counts.sum(axis=0))
         weighted = np.tensordot(fitted, 1 / sigma**2, (1, 0))
         whole = weighted.sum(axis=0)
-        raw = self.raw[:, places[:, None], places]
+        raw = _picked(self.raw, places)
         before, after = np.zeros(len(raw)), np.zeros((len(raw), len(candidates)))
         for out in range(len(raw)):
             gram = whole - weighted[out]
@@ -122,8 +132,7 @@ class Folds:
 
     def estimate(self, columns: list[int]) -> Array:
         """Return weighted least squares of some columns on all folds, shape (columns,)."""
-        places = np.array([*columns, self.fitted.shape[-1] - 1])
-        whole = self.fitted[:, :, places[:, None], places].sum(axis=0)
+        whole = _picked(self.fitted.sum(axis=0), columns)
         return np.asarray(_solved(whole, _sigma(whole, self.counts.sum(axis=0)))[:-1])
 
 
@@ -185,6 +194,11 @@ class Coarse:
                     :, :, linear.friction_columns()])
         return self._short(found)
 
+    def springs(self, linear: LinearModel) -> list[Array]:
+        """Return the columns of springs of another linear model for every segment, as `means`."""
+        return self._short([linear.spring_regressor(*self._states(k))
+                            for k in range(len(self._parts))])
+
     def folds(self, means: list[Array], cutoff: float, raw: Raw | None = None) -> Folds:
         """Return the Gram matrices of contiguous folds.
 
@@ -214,8 +228,10 @@ class Coarse:
                                   *self._explained(k, length)[::2], edges)
             fitted.append(grams)
             counts.append(count)
+        sources = [segment.source for segment in self.observations.segments]
+        logs = np.repeat([sources.index(source) for source in sources], each)
         return Folds(np.concatenate(fitted), np.concatenate(counts),
-                     *(self.raw(means) if raw is None else raw))
+                     *(self.raw(means) if raw is None else raw), logs)
 
     def raw(self, means: list[Array]) -> Raw:
         """Return the Gram matrices of the shortest blocks, and the size of the torque."""
@@ -269,7 +285,7 @@ def _block_means(values: Array, length: int) -> Array:
     while length % 2 == 0:  # adding halves is many times faster than summing short rows
         values = 0.5 * (values[::2] + values[1::2])
         length //= 2
-    return values.reshape(-1, length, *values.shape[1:]).mean(axis=1)
+    return values.reshape(len(values) // length, length, *values.shape[1:]).mean(axis=1)
 
 
 def _grams(w: Array, tau: Array, used: NDArray[np.bool_], edges: NDArray[np.int_],
@@ -285,6 +301,15 @@ def _grams(w: Array, tau: Array, used: NDArray[np.bool_], edges: NDArray[np.int_
             grams[fold, row, nonzero[:, None], nonzero] = data[a:b].T @ data[a:b]
             counts[fold, row] = used[a:b, row].sum()
     return grams, counts
+
+
+def _picked(grams: Array, columns: list[int]) -> Array:
+    """Return Gram matrices of some columns and of the torque, which is the last one."""
+    size = grams.shape[-1] - 1
+    if columns == list(range(size)):
+        return grams
+    places = [*columns, size]
+    return np.asarray(grams.take(places, axis=-2).take(places, axis=-1))
 
 
 def _sigma(grams: Array, count: Array) -> Array:

@@ -15,6 +15,7 @@ from robodyn_ros.dynamics import ClosedLoopDynamics, FullMotion, RobotDynamics
 from robodyn_ros.errors import IdentificationError, UnknownNameError
 from robodyn_ros.identification.friction import FrictionShape, is_friction
 from robodyn_ros.identification.gear_friction import LOAD_KINDS, GearFriction
+from robodyn_ros.identification.springs import Springs
 from robodyn_ros.model import LINK_FRICTION, MOTOR_FRICTION, PARAMETER_NAMES, RIGID, ROTOR
 from robodyn_ros.model.kinds import ROTOR_KINDS, kind_of
 from robodyn_ros.spatial import Array
@@ -91,7 +92,11 @@ class LinearModel:
         self._sides = 2 if kind == 'links_and_drives' else 1
         self.rows = self._sides * dynamics.n
         self.gears = GearFriction(self.model, kind, self.friction, self.bodies)
+        self.springs = Springs(self.model, () if kind == 'drives' else self.bodies,
+                               self.friction.springs)
         self.columns = tuple(self._make_columns())
+        end = len(self.columns) - (0 if payload is None else len(RIGID))
+        self._sprung = slice(end - len(self.springs.terms), end)
         self._compiled = [c.standard for c in self.columns if c.standard >= 0
                           and c.standard % STANDARD not in (*LINK_FRICTION, *MOTOR_FRICTION)]
         self._rotors = [k for k, c in enumerate(self.columns) if c.term == 'Ia']
@@ -128,6 +133,8 @@ class LinearModel:
             body = self.gears.sources[friction.source].body
             yield Column(f'{friction.name}:{joints[body]}', friction.standard, friction.name,
                          body)
+        for spring in self.springs.terms:
+            yield Column(f'{spring.name}:{joints[spring.body]}', -1, spring.name, spring.body)
         if self.payload is not None:
             for parameter in RIGID:
                 term = PARAMETER_NAMES[parameter]
@@ -199,6 +206,8 @@ class LinearModel:
                 result[:, links, :len(self._compiled)] = block
                 result[:, links, self._rotors] = 0.0
         self._add_friction(result, qd, directions, self.loads(result, extra))
+        if self.springs.terms:
+            result[:, :, self._sprung] = self.springs.columns(q, rows)
         if self._load and loaded:
             body = self.dynamics.regressor(q, qd, qdd, self._load)
             result[:, links, -10:] = body
@@ -264,6 +273,7 @@ class LinearModel:
             pulled = self.dynamics.regressor_pullback(q, qd, qdd, inner, self._load)
             gradients += np.moveaxis(pulled, 1, 0)
         gradients[1] += self.gears.pullback(qd, g[:, :, self.friction_columns()])
+        gradients[0] += self.springs.pullback(q, g[:, :, self._sprung])
         return gradients[0], gradients[1], gradients[2]
 
     def friction_columns(self) -> list[int]:
@@ -309,6 +319,13 @@ class LinearModel:
         self._add_friction(result, qd if motion is None else motion.qd, directions, loads)
         return result if motion is None else self._reduce(motion, result)
 
+    def spring_regressor(self, q: Array, qd: Array) -> Array:
+        """Return the columns of the springs, shape (N, rows, springs)."""
+        if self.loops is None:
+            return self.springs.columns(q, self.rows)
+        motion = self.loops.motion(q, qd)
+        return self._reduce(motion, self.springs.columns(motion.q, self._sides * self.model.n))
+
     def friction_terms(self, qd: Array, directions: Array, loads: Array | None = None,
                        ) -> Iterator[tuple[int, list[tuple[int, float]], Array]]:
         """Yield (column, its rows with their factors, values), see `GearFriction.values`."""
@@ -333,6 +350,7 @@ class LinearModel:
                 side = column.standard % STANDARD if column.standard >= 0 else -1
                 if side in LINK_FRICTION and not self.coupled(column.body):
                     values[k] += chi[column.standard + 4]
+        values[self._sprung] = self.springs.nominal()
         return values
 
     def coupled(self, body: int) -> bool:
@@ -345,4 +363,6 @@ class LinearModel:
             return None
         chi = self.model.standard_parameters.copy().reshape(-1, STANDARD)
         chi[list(self.bodies)] = 0.0
-        return self.whole.with_model(self.model.with_standard_parameters(chi.ravel()))
+        rest = self.model.with_standard_parameters(chi.ravel())
+        return self.whole.with_model(rest.with_springs_of(
+            k for k in range(len(chi)) if k not in self.bodies))

@@ -92,7 +92,8 @@ class Observations:
         self.slow, self.guard = np.zeros(n) if slow is None else slow, guard
         self.torques_of = np.ones(n, bool) if torques_of is None else torques_of
         self._rest = linear.not_estimated()
-        self._filters = [Decimation.at(segment.rate, decimation) for segment in segments]
+        self._filters = [Decimation.at(segment.rate, decimation, segment.highest)
+                         for segment in segments]
         for segment, one in zip(segments, self._filters, strict=True):
             if one.count(len(segment.t)) < LEAST_OUTPUTS:
                 raise LogError(

@@ -129,7 +129,9 @@ def pieces_of(log: Recorded, notes: list[str]) -> list[Piece]:
     step = float(np.median(steps[steps > 0])) if (steps > 0).any() else 0.0
     if step <= 0:
         raise LogError('stamps never increase', source=log.source)
-    longest = max(SHORT_GAP * step, _bridge(t, arrays['q'], step))
+    longest = SHORT_GAP * step
+    if (np.abs(steps) > longest).any():
+        longest = max(longest, _bridge(t, arrays['q'], step))
     breaks = _breaks(t, longest)
     if len(breaks):
         where = ', '.join(f'{t[b - 1]:.3f} to {t[b]:.3f} s' for b in breaks[:5])

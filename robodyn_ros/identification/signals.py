@@ -52,6 +52,8 @@ class Segment:
         Samples a second, Hz.
     source : str
         Name of the log.
+    highest : float
+        Highest frequency of the filtered positions, Hz.
     """
 
     t: Array
@@ -66,6 +68,7 @@ class Segment:
     loaded: bool
     rate: float
     source: str
+    highest: float
 
 
 @dataclass(frozen=True)
@@ -120,8 +123,20 @@ def design(pieces: Sequence[Piece], spectrum: Spectrum, settings: FilterSettings
     return settings.design(rate, automatic_cutoff(pieces, spectrum))
 
 
-def segments_of(pieces: Sequence[Piece], filtering: Filtering, notes: list[str]) -> list[Segment]:
+def segments_of(pieces: Sequence[Piece], filtering: Filtering, notes: list[str], *,
+                smooth: bool = True) -> list[Segment]:
     """Return the filtered and differentiated pieces.
+
+    Parameters
+    ----------
+    pieces : sequence of Piece
+        The logs.
+    filtering : Filtering
+        Their filters.
+    notes : list of str
+        Remarks are added to it.
+    smooth : bool
+        Whether `Segment.smooth` is needed; without it, it is the motion itself.
 
     Raises
     ------
@@ -133,7 +148,8 @@ def segments_of(pieces: Sequence[Piece], filtering: Filtering, notes: list[str])
     if plain and not np.isfinite(filtering.cutoff):  # of a fit that averaged periods
         filtering = replace(filtering, cutoff=automatic_cutoff(plain, motion_spectrum(plain)))
     for piece in pieces:
-        segment = _averaged(piece) if piece.average is not None else _filtered(piece, filtering)
+        segment = _averaged(piece) if piece.average is not None else _filtered(
+            piece, filtering, smooth)
         if len(segment.t) < MINIMUM:
             notes.append(f'{piece.source}: a piece of {len(piece.t)} samples is too short for a '
                          f'cutoff of {filtering.cutoff:.3g} Hz and was left out')
@@ -187,20 +203,20 @@ def differentiate(q: Array, rate: float, cutoff: float, order: int,
     return q, qd, np.gradient(qd, 1 / rate, axis=0)
 
 
-def _filtered(piece: Piece, filtering: Filtering) -> Segment:
+def _filtered(piece: Piece, filtering: Filtering, needs_smooth: bool) -> Segment:
     columns, rate, cutoff = piece.columns, piece.rate, filtering.cutoff
     size, lasts = len(piece.t), float(piece.t[-1] - piece.t[0])
     edge = min(int(size * LARGEST_EDGE), int(np.ceil(EDGE * rate / cutoff)))
     inside = slice(edge, size - edge)
     motion = differentiate(columns['q'], rate, cutoff, filtering.order)
     low = max(SMOOTH_PER_BAND * filtering.band, LEAST_PERIODS / 2 / lasts)
-    smooth = differentiate(columns.get('reference', columns['q']), rate, min(low, cutoff),
-                           filtering.order)
+    smooth = motion if not needs_smooth else differentiate(
+        columns.get('reference', columns['q']), rate, min(low, cutoff), filtering.order)
     q, qd, qdd = (x[inside] for x in motion)
     cut = {name: values[inside] for name, values in columns.items()}
     return Segment(piece.t[inside], q, qd, qdd, cut['tau'], cut.get('tau_motor'),
                    cut.get('extra'), (smooth[0][inside], smooth[1][inside], smooth[2][inside]),
-                   piece.measured[inside], piece.loaded, rate, piece.source)
+                   piece.measured[inside], piece.loaded, rate, piece.source, cutoff)
 
 
 def _averaged(piece: Piece) -> Segment:
@@ -208,4 +224,4 @@ def _averaged(piece: Piece) -> Segment:
     assert mean is not None
     return Segment(mean.t, mean.q, mean.qd, mean.qdd, mean.tau, mean.others.get('tau_motor'),
                    mean.others.get('extra'), mean.reference or (mean.q, mean.qd, mean.qdd),
-                   np.ones(len(mean.t), bool), piece.loaded, mean.rate, piece.source)
+                   np.ones(len(mean.t), bool), piece.loaded, mean.rate, piece.source, mean.band)

@@ -14,7 +14,7 @@ from lxml import etree
 
 from robodyn_ros._version import __version__
 from robodyn_ros.description.effort import effort_section
-from robodyn_ros.description.robot import CURVE
+from robodyn_ros.description.robot import CURVE, SPRING
 from robodyn_ros.description.urdf import parse_urdf
 from robodyn_ros.description.urdf_writer import inertial_element, numbers, urdf_text
 from robodyn_ros.description.xml import parse_xml
@@ -22,6 +22,7 @@ from robodyn_ros.errors import IdentificationError, check_type
 from robodyn_ros.identification.consistency import consistent_bodies, is_consistent
 from robodyn_ros.identification.model_uncertainty import ModelUncertainty
 from robodyn_ros.identification.result import Result
+from robodyn_ros.identification.springs import SPRING_TERMS
 from robodyn_ros.identification.validation import Validation
 from robodyn_ros.model import A_MODEL, Model
 from robodyn_ros.model.model import LinkFrame
@@ -161,6 +162,8 @@ def motors_of(model: Model) -> dict[str, Any]:
         if model.has_curve[body]:
             joints[joint]['friction_curve'] = dict(zip(
                 CURVE, model.friction_curve[body].tolist(), strict=True))
+        if model.spring[body].any():
+            joints[joint]['spring'] = dict(zip(SPRING, model.spring[body].tolist(), strict=True))
         if model.effort.measured == 'current':
             joints[joint]['drive_gain'] = float(model.drive_gain[body])
         if model.effort.side == 'motor':
@@ -188,6 +191,7 @@ def parameters_of(result: Result, validation: Validation | None = None) -> dict[
         'friction': {'model': result.linear.friction.model,
                      'width': result.linear.friction.width,
                      'terms': _friction_terms(result),
+                     'springs': _springs(result),
                      'joined': [{'term': words, 'error_left_out': error}
                                 for words, error in result.friction_choice_.steps],
                      'speed': result.linear.friction.speed.tolist(),
@@ -241,6 +245,15 @@ def _friction_terms(result: Result) -> dict[str, dict[str, dict[str, Any]]]:
             entry['velocity'] = linear.friction.stribeck_velocity(source)  # rad/s or m/s
         joint = found.setdefault(linear.model.body_joints[source.body], {})
         joint.setdefault(source.side, {})[term.name[:2]] = entry
+    return found
+
+
+def _springs(result: Result) -> dict[str, dict[str, float]]:
+    """Return the springs that were estimated: by joint and term, see `Spring`."""
+    model, found = result.model, dict[str, dict[str, float]]()
+    for body, name in result.linear.springs.terms:
+        k = SPRING_TERMS.index(name)
+        found.setdefault(model.body_joints[body], {})[SPRING[k]] = float(model.spring[body, k])
     return found
 
 

@@ -6,6 +6,7 @@ result is a tree of moving bodies, one for each moving joint, mimic joints inclu
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 
@@ -78,6 +79,8 @@ class Model:
         Friction curves of the link side: viscous, Coulomb, offset, asymmetric viscous, Stribeck,
         Stribeck velocity, and the fraction of the transmitted torque. A curve replaces
         ``link_friction``, which then approximates it. NaN: no curve.
+    spring : ndarray, shape (b, 3)
+        Springs at the joints, see `Spring`: linear, sine and cosine, N m/rad and N m.
     armature : ndarray, shape (b,)
         Ia, rotor inertia reflected to the joint, k_r^2 I_m.
     gear_ratio, drive_gain : ndarray, shape (b,)
@@ -122,6 +125,7 @@ class Model:
     link_friction: Array
     motor_friction: Array
     friction_curve: Array
+    spring: Array
     armature: Array
     gear_ratio: Array
     drive_gain: Array
@@ -287,6 +291,13 @@ class Model:
         return replace(self, link_friction=np.zeros_like(self.link_friction),
                        motor_friction=np.zeros_like(self.motor_friction),
                        friction_curve=np.full_like(self.friction_curve, np.nan))
+
+    def with_springs_of(self, bodies: Iterable[int]) -> Model:
+        """Return the same robot with the springs of some bodies' joints only."""
+        spring = np.zeros_like(self.spring)
+        chosen = list(bodies)
+        spring[chosen] = self.spring[chosen]
+        return replace(self, spring=spring)
 
     def with_plain_friction(self) -> Model:
         """Return the same robot with only viscous and Coulomb friction and offsets."""

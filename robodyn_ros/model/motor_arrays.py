@@ -8,6 +8,7 @@ import numpy as np
 
 from robodyn_ros.description.robot import (
     CURVE,
+    SPRING,
     Friction,
     Joint,
     Motor,
@@ -41,6 +42,7 @@ def motor_arrays(description: RobotDescription, tree: Bodies,
     count = len(bodies)
     link_friction, motor_friction = np.zeros((count, 3)), np.zeros((count, 3))
     curve = np.full((count, len(CURVE)), np.nan)
+    spring = np.zeros((count, len(SPRING)))
     armature, gear_ratio = np.zeros(count), np.ones(count)
     drive_gain, spin_axis = np.full(count, np.nan), np.full((count, 3), np.nan)
     stiffness, stiffness_damping = np.full(count, np.inf), np.zeros(count)
@@ -53,6 +55,8 @@ def motor_arrays(description: RobotDescription, tree: Bodies,
         link_friction[i] = friction.viscous, friction.coulomb, friction.offset
         if joint.name in description.friction_curve:
             curve[i] = [getattr(description.friction_curve[joint.name], name) for name in CURVE]
+        if joint.name in description.springs:
+            spring[i] = [getattr(description.springs[joint.name], name) for name in SPRING]
         motor = description.motors.get(joint.name)
         gear_ratio[i] = ratio = _ratio(description, joint, motor or Motor())
         if motor is None:
@@ -74,7 +78,7 @@ def motor_arrays(description: RobotDescription, tree: Bodies,
         if rotor_model != 'armature':
             spin_axis[i] = clean(frame.rotation @ axis)
     return {'link_friction': link_friction, 'motor_friction': motor_friction,
-            'friction_curve': curve,
+            'friction_curve': curve, 'spring': spring,
             'stiffness': stiffness, 'stiffness_damping': stiffness_damping,
             'armature': armature, 'gear_ratio': gear_ratio, 'drive_gain': drive_gain,
             'motor_row': rows if motor_row is None else motor_row, 'spin_axis': spin_axis,

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from robodyn_ros.description.urdf import parse_urdf
 from robodyn_ros.dynamics import ClosedLoopDynamics, Dynamics
+from robodyn_ros.dynamics.joint_terms import spring_torque
 from robodyn_ros.errors import ValueRangeError
 from robodyn_ros.model import LinkFrame, Model, build_model, payload_inertial
 from robodyn_ros.numerics import real_array
@@ -77,10 +78,11 @@ class Simulation:
             raise ValueRangeError('timestep', timestep, '1e-5 to 0.1 s')
         self._mujoco = mujoco
         text = perturbed_urdf(urdf, truth, motors=motors)
-        nominal = build_model(parse_urdf(urdf, motors=motors))
+        known = build_model(parse_urdf(urdf, motors=motors))
         self._elastic = {joint: (float(k), float(d)) for joint, k, d in zip(
-            nominal.body_joints, nominal.stiffness, nominal.stiffness_damping, strict=True)
+            known.body_joints, known.stiffness, known.stiffness_damping, strict=True)
             if np.isfinite(k)}
+        self._springs = known if known.spring.any() else None
         self.true_model: Model = build_model(parse_urdf(text), gravity=gravity)
         self.true_model.require_fixed_base('the simulation')
         self.loops = None if loops is None else ClosedLoopDynamics(self.true_model, loops)
@@ -91,8 +93,7 @@ class Simulation:
         self.joint_names = self.joints.joint_names
         self.sensors = sensors or Sensors()
         self._measured = MeasuredStates(self.sensors, self.n)
-        self._limits = self.joints.effort_limit if limit_efforts else np.full(
-            self.n, np.inf)
+        self._limits = self.joints.effort_limit if limit_efforts else np.full(self.n, np.inf)
         self._engine = compile_robot(
             text, self.true_model, timestep=timestep, gravity=np.asarray(gravity, np.float64),
             elastic=self._elastic, loops=self.loops)
@@ -200,6 +201,7 @@ class Simulation:
         for _ in range(steps):
             if self._pushes:
                 self._apply_pushes()
+            self._apply_springs()
             self._mujoco.mj_step(self._engine, self._state)
         speed = np.abs(self._state.qvel).max(initial=0.0)
         if not np.isfinite(speed) or speed > MAX_SPEED or self._state.warning[
@@ -296,6 +298,13 @@ class Simulation:
         if not values.any():
             del self._pushes[link]
             self._state.xfrc_applied[:] = 0.0
+
+    def _apply_springs(self) -> None:
+        if self._springs is not None:
+            self._state.qfrc_applied[self._motor_v] = 0.0
+            self._state.qfrc_applied[self._all_v] = -spring_torque(
+                self._springs, self._state.qpos[self._all_q])
+            self._state.qfrc_applied[self._motor_v] += self._effort
 
     def _apply_pushes(self) -> None:
         """Convert all wrenches to the centres of mass of the bodies on which they act."""

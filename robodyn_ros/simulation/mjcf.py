@@ -24,10 +24,11 @@ def write_mjcf(robot: Result | Model | ClosedLoopDynamics, path: str | Path) -> 
     """Write a robot, for example the physically consistent identified one, as MJCF.
 
     Joints have armature, damping and dry friction; where friction has further terms, these
-    approximate it. Every joint has a motor with the effort limit of the URDF. Without meshes,
-    bars from joint to joint stand for the links. A floating base has a free joint. Closed loops
-    are ``connect`` constraints between sites. For an identified robot, a comment names what the
-    data do not determine: parameters that have no effect on the torques, and combinations that
+    approximate it. A linear spring is MuJoCo's stiffness; a comment names springs at cranks, which
+    MuJoCo does not have. Every joint has a motor with the effort limit of the URDF. Without
+    meshes, bars from joint to joint stand for the links. A floating base has a free joint. Closed
+    loops are ``connect`` constraints between sites. For an identified robot, a comment names what
+    the data do not determine: parameters that have no effect on the torques, and combinations that
     the motion hardly distinguishes. Their values come from the description, and forces between
     the links that depend on them are not identified.
 
@@ -71,10 +72,15 @@ def mjcf_of(robot: Result | Model | ClosedLoopDynamics) -> str:
         spec.option.gravity = model.gravity
         spec.option.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST
         armature = dict(zip(model.body_joints, model.armature, strict=True))
+        springs = dict(zip(model.body_joints, model.spring[:, 0], strict=True))
         for joint in spec.joints:
             joint.armature = float(armature.get(joint.name, 0.0))
             if joint.actfrcrange[1] >= NO_LIMIT:
                 joint.actfrcrange, joint.actfrclimited = [0.0, 0.0], False
+            if springs.get(joint.name):
+                several = np.size(joint.stiffness)  # newer versions have a polynomial
+                joint.stiffness = springs[joint.name] if several == 1 else np.eye(
+                    1, several)[0] * springs[joint.name]
         if model.floating and not any(joint.type == mujoco.mjtJoint.mjJNT_FREE
                                       for joint in spec.joints):
             spec.body(model.description.root).add_freejoint()
@@ -117,6 +123,11 @@ def null_space(result: Result) -> list[str]:
     if regrouped:
         lines.append('Only these sums are determined; how they are split is the description\'s: '
                      + '; '.join(regrouped) + '.')
+    cranks = [joint for joint, values in zip(result.model.body_joints, result.model.spring,
+                                             strict=True) if values[1:].any()]
+    if cranks:
+        lines.append('Without the springs at cranks, which MuJoCo does not have: '
+                     f'{", ".join(cranks)}.')
     poor = result.uncertainty_.poorly_distinguished
     if poor:
         lines.append('Poorly determined by the motion: ' + '; '.join(poor) + '.')
