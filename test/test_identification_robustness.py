@@ -78,7 +78,8 @@ def test_friction_keeps_its_direction_at_rest(true, motion):
     noise = 2e-5
     tau = torques(true, motion, rng, 0.005, 0.0)
     result = rd.identify(true, rd.Log(t, q + rng.normal(size=q.shape) * noise, tau,
-                                      joint_names=true.joint_names), friction_width=0.0)
+                                      joint_names=true.joint_names), friction_width=0.0,
+                         filter=rd.FilterSettings(cutoff=8.0))
     floor = result.linear.friction.floor
     assert (floor > 0).all()
     rest = q[2000] + rng.normal(size=(1500, 7)) * noise

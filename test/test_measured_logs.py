@@ -55,7 +55,8 @@ def test_slowly_decaying_residuals_leave_no_parameter_without_uncertainty():
 
 def test_kr300_trained_on_a_and_b_held_out_c():
     result, held_out = fit('kr300')
-    assert rd.validate(result, held_out).total < 0.147  # plain weighted least squares: 20.3 %
+    # plain weighted least squares: 20.3 %; with five times the band as the least cutoff: 14.5 %
+    assert rd.validate(result, held_out).total < 0.115
 
 
 @pytest.mark.parametrize('name', ['tx40', 'ur10', 'kr300'])
