@@ -22,8 +22,8 @@ from robodyn_ros.description.robot import (
     Mimic,
     Motor,
     RobotDescription,
-    Spring,
 )
+from robodyn_ros.description.spring import Spring
 from robodyn_ros.description.tree import check_mimics
 from robodyn_ros.description.xml import NO_LIMIT
 from robodyn_ros.errors import DescriptionError

@@ -16,7 +16,6 @@ from robodyn_ros.description.effort import read_effort
 from robodyn_ros.description.motors import set_motor_value
 from robodyn_ros.description.robot import (
     CURVE,
-    SPRING,
     Finding,
     Friction,
     FrictionCurve,
@@ -24,9 +23,9 @@ from robodyn_ros.description.robot import (
     Joint,
     Motor,
     RobotDescription,
-    Spring,
 )
 from robodyn_ros.description.section import Section
+from robodyn_ros.description.spring import SPRING, Spring
 from robodyn_ros.errors import DescriptionError, UnknownNameError
 from robodyn_ros.spatial import Array
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, fields, replace
 
 import numpy as np
 
+from robodyn_ros.description.spring import Spring
 from robodyn_ros.spatial import Array, Inertial
 
 APART = 0.1  # m, distance of the points that represent an axis or a frame; its value is arbitrary
@@ -145,29 +146,6 @@ class FrictionCurve:
 
 
 CURVE = tuple(entry.name for entry in fields(FrictionCurve))
-
-
-@dataclass(frozen=True)
-class Spring:
-    """A spring or a counterbalance at one joint: ``linear q + sine sin(q) + cosine cos(q)``.
-
-    This is the torque that the motor must give to hold the spring at the joint's position q; a
-    constant torque belongs to the offset of the friction.
-
-    Attributes
-    ----------
-    linear : float
-        Stiffness of a spring that the joint twists or stretches, N m/rad or N/m.
-    sine, cosine : float
-        Torques of a long spring at a crank, N m or N.
-    """
-
-    linear: float = 0.0
-    sine: float = 0.0
-    cosine: float = 0.0
-
-
-SPRING = tuple(entry.name for entry in fields(Spring))
 
 
 @dataclass(frozen=True)

@@ -206,8 +206,7 @@ class LinearModel:
                 result[:, links, :len(self._compiled)] = block
                 result[:, links, self._rotors] = 0.0
         self._add_friction(result, qd, directions, self.loads(result, extra))
-        if self.springs.terms:
-            result[:, :, self._sprung] = self.springs.columns(q, rows)
+        result[:, :, self._sprung] = self.springs.columns(q, rows)
         if self._load and loaded:
             body = self.dynamics.regressor(q, qd, qdd, self._load)
             result[:, links, -10:] = body
@@ -364,5 +363,4 @@ class LinearModel:
         chi = self.model.standard_parameters.copy().reshape(-1, STANDARD)
         chi[list(self.bodies)] = 0.0
         rest = self.model.with_standard_parameters(chi.ravel())
-        return self.whole.with_model(rest.with_springs_of(
-            k for k in range(len(chi)) if k not in self.bodies))
+        return self.whole.with_model(rest.without_springs_of(self.bodies))

@@ -14,7 +14,8 @@ from lxml import etree
 
 from robodyn_ros._version import __version__
 from robodyn_ros.description.effort import effort_section
-from robodyn_ros.description.robot import CURVE, SPRING
+from robodyn_ros.description.robot import CURVE
+from robodyn_ros.description.spring import SPRING
 from robodyn_ros.description.urdf import parse_urdf
 from robodyn_ros.description.urdf_writer import inertial_element, numbers, urdf_text
 from robodyn_ros.description.xml import parse_xml

@@ -6,7 +6,7 @@ result is a tree of moving bodies, one for each moving joint, mimic joints inclu
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 
@@ -292,11 +292,10 @@ class Model:
                        motor_friction=np.zeros_like(self.motor_friction),
                        friction_curve=np.full_like(self.friction_curve, np.nan))
 
-    def with_springs_of(self, bodies: Iterable[int]) -> Model:
-        """Return the same robot with the springs of some bodies' joints only."""
-        spring = np.zeros_like(self.spring)
-        chosen = list(bodies)
-        spring[chosen] = self.spring[chosen]
+    def without_springs_of(self, bodies: Sequence[int]) -> Model:
+        """Return the same robot without the springs at the joints of some bodies."""
+        spring = self.spring.copy()
+        spring[list(bodies)] = 0.0
         return replace(self, spring=spring)
 
     def with_plain_friction(self) -> Model:

@@ -8,12 +8,12 @@ import numpy as np
 
 from robodyn_ros.description.robot import (
     CURVE,
-    SPRING,
     Friction,
     Joint,
     Motor,
     RobotDescription,
 )
+from robodyn_ros.description.spring import SPRING
 from robodyn_ros.errors import DescriptionError
 from robodyn_ros.model.bodies import Bodies, clean
 from robodyn_ros.model.model import LinkFrame
