@@ -1,7 +1,10 @@
 """Identification where logs have gaps, rests, slow motions, wrong units or too little motion."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from robots import planar_2r
 from synthetic import LWR4, coloured_noise, fourier_motion, lwr4_with_drives
 
 import robodyn_ros as rd
@@ -221,3 +224,25 @@ def test_results_far_from_the_description_are_not_applicable(true, motion, rng):
     assert units.total < 0.05 and not units.applicable and units.verdict != 'good'
     assert any('gravity torque' in reason for reason in units.implausible)
     assert not validations['positions'].applicable and validations['positions'].implausible
+
+
+def test_parameters_that_the_motion_cannot_tell_apart_have_wide_intervals():
+    """A joint that turns in one direction only does not tell Coulomb friction from the offset."""
+    arm = replace(rd.load_model(planar_2r(), gravity=(0, -9.81, 0)),
+                  link_friction=np.array([[1.5, 2.0, 0.3], [0.8, 1.0, -0.2]]))
+    t = np.arange(2000) / 100
+    q = np.column_stack([0.1 * t + 0.025 * np.sin(0.5 * t), np.sin(1.3 * t) + np.sin(2.9 * t)])
+    qd, qdd = (np.column_stack(columns) for columns in (
+        (0.1 + 0.0125 * np.cos(0.5 * t), 1.3 * np.cos(1.3 * t) + 2.9 * np.cos(2.9 * t)),
+        (-0.00625 * np.sin(0.5 * t), -1.69 * np.sin(1.3 * t) - 2.9**2 * np.sin(2.9 * t))))
+    tau = rd.Dynamics(arm).inverse_dynamics(q, qd, qdd)
+    tau += 0.1 * np.random.default_rng(0).normal(size=tau.shape)
+    result = rd.identify(arm, rd.Log(t, q, tau, joint_names=arm.joint_names), friction='coulomb')
+    assert result.uncertainty_.condition > 1e8
+    assert min(result.standard_deviation(name) for name in ('Fcl:j1', 'offl:j1')) > 100
+    assert result.standard_deviation('Fcl:j2') < 0.1
+    # their sum is determined, and one of them is dropped as not significant
+    assert len({'Fcl:j1', 'offl:j1'} & set(result.significant_)) == 1
+    names = list(result.base_.names)
+    pair = [names.index('Fcl:j1'), names.index('offl:j1')]
+    assert result.estimate_.values[pair].sum() == pytest.approx(2.3, abs=0.2)

@@ -22,6 +22,7 @@ from robodyn_ros.spatial import Array
 HUBER = 1.345  # standard deviations at which Huber's function has an efficiency of 95 %
 NORMAL = 1.4826  # standard deviation over median absolute deviation of normal noise
 SWEEPS = 20  # maximum number of iterations
+UNDETERMINED = 1e-8  # singular value over the largest, below which its square is round-off
 LEAST_SIGMA = 1e-9  # relative to the largest, so that a row without noise has a finite weight
 
 
@@ -48,10 +49,30 @@ class Estimate:
 
     @property
     def plain_covariance(self) -> Array:
-        """The covariance that independent noise would give, shape (b, b)."""
+        """The covariance that independent noise would give, shape (b, b).
+
+        It leaves out what the data do not determine, see `undetermined_covariance`.
+        """
+        directions, singular = self._directions()
+        known = directions[:, singular > UNDETERMINED * singular[0]]
+        return (known / singular[:known.shape[1]]**2) @ known.T
+
+    @property
+    def undetermined_covariance(self) -> Array:
+        """A lower bound of the covariance of what the data do not determine, shape (b, b).
+
+        Combinations of parameters whose singular value is below a limit, relative to the largest
+        one, have the covariance of a singular value at this limit.
+        """
+        directions, singular = self._directions()
+        unknown = directions[:, singular <= UNDETERMINED * singular[0]]
+        return (unknown / (UNDETERMINED * singular[0])**2) @ unknown.T
+
+    def _directions(self) -> tuple[Array, Array]:
+        """Return combinations of parameters, one in each column, and their singular values."""
         scale = np.linalg.norm(self.factor, axis=0)
-        inverse = np.linalg.pinv(self.factor / scale, rcond=1e-12) / scale[:, None]
-        return inverse @ inverse.T
+        _, singular, rows = np.linalg.svd(safe_divide(self.factor, scale))
+        return safe_divide(rows.T, scale[:, None]), singular
 
 
 def least_squares(factors: Array, kept: tuple[int, ...], count: Array, *,

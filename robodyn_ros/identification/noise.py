@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import numpy as np
+import scipy.fft
 import scipy.linalg
 import scipy.signal
 from numpy.typing import NDArray
@@ -49,6 +50,7 @@ class Row:
         edges = np.cumsum([0, *(len(x) for x, _, _ in pieces)])
         self._pieces = [slice(a, b) for a, b in zip(edges[:-1], edges[1:], strict=True)]
         self._lags = int(min(order, self._used.sum() // 20))
+        self._model, self._innovation = np.zeros(0), 0.0  # the noise's autoregressive model
 
     def durbin_watson(self) -> float:
         """Return the Durbin-Watson statistic; 2 without correlation."""
@@ -75,13 +77,51 @@ class Row:
             for k in range(min(self._lags + 1, len(e))):
                 sums[k] += float(e[:len(e) - k] @ e[k:])
         count = int(self._used.sum())
-        gamma = _autocovariance(sums / count, count)
+        self._model, self._innovation = _autoregressive(sums / count, count)
+        gamma = _autocovariance(sums / count, self._model, count)
         kernel = np.concatenate([gamma[:0:-1], gamma])[:, None]
         for piece in self._pieces:
             x = self.x[piece]
             self.correlated[piece] = self._used[piece, None] * (
                 scipy.signal.oaconvolve(x, kernel, mode='same', axes=0)
                 if len(kernel) <= len(x) else _convolve(x, gamma))
+
+    def variances(self, plain: Array) -> tuple[Array, Array]:
+        """Return the variances of the parameters by this noise, and those of these variances.
+
+        The variances are integrals of the noise's spectral density S. The coefficients a of its
+        autoregressive model have the covariance ``s C^-1 / N``, with the innovations' variance s
+        and the autocovariance C of the noise, and s has the variance ``2 s^2 / N`` (Brockwell and
+        Davis 1991, sections 8.1 and 8.10); N is the number of samples less that of the parameters.
+
+        Parameters
+        ----------
+        plain : ndarray, shape (b, b)
+            Covariance of the estimate for independent residuals.
+
+        Returns
+        -------
+        tuple of ndarray, shape (b,)
+            Variances in a unit that all rows share, and variances of their relative errors.
+        """
+        x, own = self.x[:, :-1], self.columns[:-1]
+        weights = x @ plain[own]
+        leverage = float(np.vdot(weights[:, own], x))
+        size = max(float(self._used.sum()) - leverage, 1.0)
+        a, longest = self._model, max(p.stop - p.start for p in self._pieces)
+        length = scipy.fft.next_fast_len(longest, real=True)
+        power = sum(np.abs(scipy.fft.rfft(weights[piece], length, axis=0))**2
+                    for piece in self._pieces)
+        turns = np.exp(-2j * np.pi * np.outer(scipy.fft.rfftfreq(length), np.arange(
+            1, len(a) + 1)))
+        gain = 1 / (1 - turns @ a)
+        density = np.abs(gain)**2
+        slopes = 2 * density[:, None] * (turns * gain[:, None]).real  # of the density, by a
+        total = density @ power
+        relative = safe_divide(slopes.T @ power, total)  # (p, b)
+        spread = _spread(a) / size
+        scatter = np.einsum('ib,ij,jb->b', relative, spread, relative) + 2 / size
+        return total * self._innovation / self.sigma**2, scatter
 
     def _absorbed(self, plain: Array, spread: Array) -> Array:
         """Return what the fit removed from the sums of lagged products of the residual.
@@ -138,7 +178,8 @@ def long_run_factor(residual: Array) -> float:
     """
     lags = int(min(MAX_ORDER, len(residual) // 20))
     sums = np.array([residual[:len(residual) - k] @ residual[k:] for k in range(lags + 1)])
-    gamma = _autocovariance(sums / max(len(residual), 1), len(residual))
+    sums /= max(len(residual), 1)
+    gamma = _autocovariance(sums, _autoregressive(sums, len(residual))[0], len(residual))
     return max(1.0, safe_divide(float(gamma[0] + 2 * gamma[1:].sum()), float(gamma[0]),
                                 at_zero=1.0))
 
@@ -149,12 +190,18 @@ def _convolve(x: Array, covariance: Array) -> Array:
     return gamma @ x
 
 
-def _autocovariance(measured: Array, count: int) -> Array:
-    """Return the autocovariance of an autoregressive model until it has decayed."""
+def _autoregressive(measured: Array, count: int) -> tuple[Array, float]:
+    """Return the autoregressive model whose order fits best.
+
+    Returns
+    -------
+    tuple of ndarray, shape (p,), and float
+        Its coefficients, and the variance of its innovations.
+    """
     lags = len(measured) - 1
     if lags < 1 or measured[0] <= 0:
-        return np.abs(measured[:1])
-    best, chosen = np.inf, np.zeros(0)
+        return np.zeros(0), abs(float(measured[0]))
+    best, chosen = np.inf, (np.zeros(0), float(measured[0]))
     model, variance = np.zeros(0), float(measured[0])
     for order in range(lags + 1):  # Levinson-Durbin recursion, with Akaike's criterion
         if order:
@@ -165,13 +212,33 @@ def _autocovariance(measured: Array, count: int) -> Array:
             break
         criterion = count * np.log(variance) + 2 * order
         if criterion < best:
-            best, chosen = criterion, model
-    gamma = measured[:len(chosen) + 1]
-    if len(chosen):
-        filter_ = np.append(1.0, -chosen)
+            best, chosen = criterion, (model, variance)
+    return chosen
+
+
+def _autocovariance(measured: Array, model: Array, count: int) -> Array:
+    """Return the autocovariance of an autoregressive model until it has decayed."""
+    if len(measured) < 2 or measured[0] <= 0:
+        return np.abs(measured[:1])
+    gamma = measured[:len(model) + 1]
+    if len(model):
+        filter_ = np.append(1.0, -model)
         start = scipy.signal.lfiltic([1.0], filter_, gamma[::-1])
         missing = np.zeros(max(count - len(gamma), 0))
         rest, _ = scipy.signal.lfilter([1.0], filter_, missing, zi=start)
         gamma = np.concatenate([gamma, rest])
     significant = np.flatnonzero(np.abs(gamma) > 1e-3 * gamma[0])
     return np.asarray(gamma[:significant[-1] + 1])
+
+
+def _spread(model: Array) -> Array:
+    """Return the covariance of an autoregressive model's coefficients times the samples.
+
+    It is the inverse of the autocovariance over the innovations' variance, by the formula of
+    Gohberg and Semencul: ``A A' - B B'`` with triangular Toeplitz matrices of the coefficients.
+    """
+    p = len(model)
+    whole = np.append(1.0, -model)
+    first = scipy.linalg.toeplitz(whole[:p], np.zeros(p))
+    last = scipy.linalg.toeplitz(whole[:0:-1], np.zeros(p))
+    return np.asarray(first @ first.T - last @ last.T)

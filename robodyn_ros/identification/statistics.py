@@ -14,10 +14,12 @@ from robodyn_ros.identification.observations import Block, Observations
 from robodyn_ros.numerics import safe_divide
 from robodyn_ros.spatial import Array
 
-SWEEPS = 3  # iterations between the noise and the part of it that the fit absorbed
+SWEEPS = 4  # maximum number of iterations between the noise and the part that the fit absorbed
+SETTLED = 0.02  # relative change of the variances below which they end
 CONFIDENCE = 0.95
 APART = 30.0  # condition number above which poorly determined combinations are named
 NAMED = 0.3  # component of a singular vector above which a parameter is named
+FREEDOMS = 3.0, 1e6  # limits of the degrees of freedom; below three, few samples tell nothing
 F_LIMIT = 3.842  # 95 % quantile of chi squared with one degree of freedom
 
 
@@ -31,6 +33,8 @@ class Uncertainty:
         Covariance, corrected for the correlation of the residuals in time.
     deviation, plain_deviation : ndarray, shape (b,)
         Standard deviations, corrected and for independent residuals.
+    freedom : ndarray, shape (b,)
+        Degrees of freedom of the corrected variances: how well the noise itself is known.
     interval : ndarray, shape (b, 2)
         95 % confidence intervals, wider for parameters that were selected, see `selected`.
     durbin_watson : ndarray, shape (rows,)
@@ -49,6 +53,7 @@ class Uncertainty:
     covariance: Array
     deviation: Array
     plain_deviation: Array
+    freedom: Array
     interval: Array
     durbin_watson: Array
     condition: float
@@ -73,7 +78,7 @@ class Uncertainty:
         risk = (1 - CONFIDENCE) * len(chosen) / len(self.deviation)
         interval = self.interval.copy()
         centre = interval[chosen].mean(axis=1)
-        half = scipy.stats.norm.ppf(1 - risk / 2) * self.deviation[chosen]
+        half = scipy.stats.t.ppf(1 - risk / 2, self.freedom[chosen]) * self.deviation[chosen]
         interval[chosen] = np.column_stack([centre - half, centre + half])
         return replace(self, interval=interval)
 
@@ -95,7 +100,9 @@ def uncertainty_of_blocks(blocks: Sequence[Block], rate: float, kept: Sequence[i
     covariance. The fit absorbs part of the noise, mostly at the frequencies of the motion; this
     part is added to G. Torque and position of one sample may be up to one sample apart in time.
     This delay is an additional parameter, ``tau(t) - delay dtau/dt``, with a normal prior that has
-    the variance of a uniform distribution over one sample.
+    the variance of a uniform distribution over one sample. Combinations of parameters that the
+    data do not determine have very large variances. Intervals are those of Student's distribution,
+    because the noise is known only from the residuals, see `Row.variances`.
 
     Parameters
     ----------
@@ -127,18 +134,32 @@ def uncertainty_of_blocks(blocks: Sequence[Block], rate: float, kept: Sequence[i
         spread = plain @ middle[:b, :b] @ plain
         for row in rows:
             row.fit_noise(plain, spread, first=sweep == 0)
-        middle = known.copy()
+        before, middle = np.diag(middle), known.copy()
         for row in rows:
             middle[np.ix_(row.columns, row.columns)] += row.x.T @ row.correlated / row.sigma**2
+        if np.allclose(np.diag(middle), before, rtol=SETTLED, atol=0.0):
+            break
     delay, delay_variance, change = _delay(rows, known, plain, middle, 1 / (3 * rate**2))
-    covariance = plain @ middle[:b, :b] @ plain + np.outer(change, change) * delay_variance
+    covariance = plain @ middle[:b, :b] @ plain + np.outer(change, change) * delay_variance \
+        + estimate.undetermined_covariance
     deviation = np.sqrt(np.maximum(np.diag(covariance), 0.0))
-    half = scipy.stats.norm.ppf(0.5 + CONFIDENCE / 2) * deviation
+    freedom = _freedom(rows, plain)
+    half = scipy.stats.t.ppf(0.5 + CONFIDENCE / 2, freedom) * deviation
     centre = estimate.values + change * delay
     condition, words = _in_words(estimate.factor, names)
-    return Uncertainty(covariance, deviation, np.sqrt(np.diag(plain)),
+    return Uncertainty(covariance, deviation, np.sqrt(np.diag(plain)), freedom,
                        np.column_stack([centre - half, centre + half]), durbin_watson, condition,
                        words, delay, float(np.sqrt(delay_variance)), change * delay)
+
+
+def _freedom(rows: Sequence[Row], plain: Array) -> Array:
+    """Return the degrees of freedom of each parameter's variance (Satterthwaite 1946)."""
+    total, scatter = np.zeros(len(plain)), np.zeros(len(plain))
+    for row in rows:
+        variance, relative = row.variances(plain)
+        total += variance
+        scatter += variance**2 * relative
+    return np.clip(safe_divide(2 * total**2, scatter, at_zero=np.inf), *FREEDOMS)
 
 
 def _delay(rows: Sequence[Row], known: Array, plain: Array, middle: Array, prior: float
