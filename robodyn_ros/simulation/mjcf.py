@@ -62,7 +62,7 @@ def mjcf_of(robot: Result | Model | ClosedLoopDynamics) -> str:
                'a Result of identify, a Model, or ClosedLoopDynamics')
     model = robot if isinstance(robot, Model) else robot.model
     loops = robot.linear.loops if isinstance(robot, Result) else robot
-    cuts = loops.cuts if isinstance(loops, ClosedLoopDynamics) else model.description.cuts
+    cuts = getattr(loops, 'cuts', ()) or model.description.cuts
     text = perturbed_urdf(urdf_of(model), None)
     try:
         spec = mujoco.MjSpec.from_string(text)
