@@ -136,8 +136,7 @@ class Constraints:
             if array.shape != (2, 3) or (array[0] >= array[1]).any():
                 raise ValueRangeError('box', np.asarray(box).tolist(),
                                       'a lower and a higher corner, shape (2, 3)')
-        self.loops = LoopLimits(self.dynamics) if isinstance(
-            self.dynamics, ClosedLoopDynamics) else None
+        self.loops = None if isinstance(self.dynamics, Dynamics) else LoopLimits(self.dynamics)
         self._about_points = bool(boxes or self.capsules or limits.height is not None
                                   or limits.distance is not None)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 
@@ -240,9 +241,10 @@ class LinearModel:
         """
         if self.loops is None:
             return self._pullback_of_tree(q, qd, qdd, g, loaded)
-        if not isinstance(self.loops, ClosedLoopDynamics):
+        if self.loops.model.floating:
             raise IdentificationError('gradients of closed loops need a fixed base')
-        motion = self.loops.motion(q, qd)
+        loops = cast('ClosedLoopDynamics', self.loops)
+        motion = loops.motion(q, qd)
         every, size, n = motion.qdd(qdd), len(q), self.model.n
         sides = g.reshape(size, self._sides, self.whole.n, -1)
         of_tree = np.einsum('tji,tsip->tsjp', motion.matrix, sides)
@@ -250,7 +252,7 @@ class LinearModel:
             motion.q, motion.qd, every, of_tree.reshape(size, self._sides * n, -1), loaded)
         columns = self._of_tree(motion.q, motion.qd, every, loaded)
         of_matrix = np.einsum('tsjp,tsip->tji', columns.reshape(size, self._sides, n, -1), sides)
-        by = self.loops.motion_pullback(motion, qd, qdd, *gradients, of_matrix)
+        by = loops.motion_pullback(motion, qd, qdd, *gradients, of_matrix)
         return by[:, 0], by[:, 1], by[:, 2]
 
     def _pullback_of_tree(self, q: Array, qd: Array, qdd: Array, g: Array,
