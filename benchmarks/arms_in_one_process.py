@@ -18,18 +18,18 @@ from rclpy.signals import SignalHandlerOptions
 from robodyn_ros.nodes.dynamics import DynamicsPublisher
 from robodyn_ros.nodes.feedforward import Feedforward
 from robodyn_ros.nodes.helper_process import HelperProcess
-from robodyn_ros.nodes.running import TASKS
 
 
 def main(arguments):
     """Serve all nodes until an interrupt."""
     ended = threading.Event()
     namespaces = arguments[1:arguments.index('--ros-args')]
-    helpers = [HelperProcess(TASKS) for _ in range(2 * len(namespaces))]
+    kinds = [(kind, name) for name in namespaces for kind in (DynamicsPublisher, Feedforward)]
+    helpers = [HelperProcess(kind.tasks) for kind, _ in kinds]
     rclpy.init(args=arguments, signal_handler_options=SignalHandlerOptions.NO)
     signal.signal(signal.SIGINT, lambda *_: ended.set())
-    nodes = [kind(helper=helpers.pop(), namespace=name) for name in namespaces
-             for kind in (DynamicsPublisher, Feedforward)]
+    nodes = [kind(helper=helper, namespace=name)
+             for helper, (kind, name) in zip(helpers, kinds, strict=True)]
     for node in nodes:
         executor = SingleThreadedExecutor()
         executor.add_node(node)

@@ -23,7 +23,7 @@ from synthetic import fourier_motion  # noqa: E402
 
 import robodyn_ros as rd  # noqa: E402
 from robodyn_ros.control.laws import automatic_gains  # noqa: E402
-from robodyn_ros.identification.simulate import simulate  # noqa: E402
+from robodyn_ros.identification.simulate import simulate_along  # noqa: E402
 from robodyn_ros.model.kinds import METHODS  # noqa: E402
 from robodyn_ros.spatial import Inertial, skew  # noqa: E402
 
@@ -108,7 +108,8 @@ def run(model, motion, noise=(0.0, 0.0), rng=None, designed_for=None):
     wrong = np.zeros_like(q) if rng is None else np.deg2rad(noise[0]) * rng.normal(size=q.shape)
     reference = np.concatenate([q + wrong, qd, known.inverse_dynamics(q, qd, qdd)],
                                axis=1)[:, None]
-    states = np.array(list(simulate(dynamics, reference, 1 / RATE, gains.kp, gains.kd)))[:, :, 0]
+    states = np.array(list(simulate_along(dynamics, reference, 1 / RATE, gains.kp,
+                                          gains.kd)))[:, :, 0]
     middle = 0.5 * (reference[1:, 0] + reference[:-1, 0])
     n = model.n
     tau = middle[:, 2 * n:] + gains.kp * (middle[:, :n] - states[:-1, 0]) \

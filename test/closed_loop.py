@@ -58,7 +58,7 @@ class ClosedLoop:
             'message', ''), 'a simulated robot')
         world.wait_for_model('feedforward')
         self.states = world.collect(JointState, 'joint_states')
-        self._taken = world.collect(JointTrajectory, 'feedforward/trajectory_with_effort')
+        self.taken = world.collect(JointTrajectory, 'feedforward/trajectory_with_effort')
         world.wait(lambda: world.node.count_publishers(f'simulator/{what}') >= 1, 'torques')
         world.spin(0.5)
         if lock_step and states_as == 'joint_states':
@@ -168,12 +168,12 @@ class ClosedLoop:
             self.pause(True)
         self.started = self.now() + 1_000_000_000
         set_nanoseconds(message.header.stamp, self.started)
-        before = len(self._taken)
+        before = len(self.taken)
         self.world.publish(JointTrajectory, 'feedforward/reference', message)
         if not self._lock_step:
             return True
         try:
-            self.world.wait(lambda: len(self._taken) > before, 'a motion to be taken', 5.0)
+            self.world.wait(lambda: len(self.taken) > before, 'a motion to be taken', 5.0)
             return True
         except AssertionError:
             return False

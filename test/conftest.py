@@ -27,6 +27,26 @@ def world():
     world.close()
 
 
+@pytest.fixture(scope='module')
+def planar_world(tmp_path_factory):
+    """A simulated arm and the node `identification`."""
+    from identification_world import Planar
+    from ros_world import World
+
+    world = World()
+    robot = Planar(world, tmp_path_factory.mktemp('planar') / 'runs')
+    yield robot
+    robot.close()
+    world.close()
+
+
+@pytest.fixture
+def planar(planar_world):
+    """The simulated arm, which is held between the tests."""
+    yield planar_world
+    planar_world.hold()
+
+
 @pytest.fixture(scope='session')
 def folders(tmp_path_factory):
     """Return a function that exports a robot of `exports.cases` once, and returns its folder."""

@@ -23,6 +23,7 @@ EXCITATION = 'motion.yaml'
 RATE = 125.0  # Hz, of the states
 PACE = 3.0  # of the simulated clock, relative to that of the wall, where the machine allows
 LEASE = 15.0  # s of the simulated clock
+STATE_TIMEOUT = 100.0  # s of the wall clock; the world may be held for so long
 SUCCEEDED, CANCELED, ABORTED = (GoalStatus.STATUS_SUCCEEDED, GoalStatus.STATUS_CANCELED,
                                 GoalStatus.STATUS_ABORTED)
 
@@ -119,8 +120,8 @@ def excitation():
 class Planar:
     """A 2R arm in its closed loop, and the server beside it; its states go through a relay.
 
-    The loop is in lock-step: a machine that stalls holds the arm. The node measures the silence of
-    states by the clock of the wall.
+    The loop is in lock-step: a machine that stalls holds the arm. The world is held unless a test
+    needs motion: while nothing moves, its processes would only cost time.
     """
 
     def __init__(self, world, root):
@@ -140,23 +141,59 @@ class Planar:
         publisher = world.node.create_publisher(JointState, 'relayed', 100)
         self.loop.hear(lambda message: [publisher.publish(m) for m in self.relay(message)])
         self.sent = world.collect(JointTrajectory, 'feedforward/trajectory_with_effort')
-        self.loop.begin(self.start_pose)
+        self.begin(self.start_pose)
         self.server = self.start()
 
     def start(self, *parameters):
         with self.paused():
-            process = server(self.world, self.root, 'state_timeout:=5.0', 'frozen_after:=0.3',
-                             'start_delay:=6.0', f'lease:={LEASE}', *parameters,
-                             remap=('-r', 'joint_states:=relayed'))
+            process = server(self.world, self.root, f'state_timeout:={STATE_TIMEOUT}',
+                             'frozen_after:=0.3', 'start_delay:=0.5', f'lease:={LEASE}',
+                             *parameters, remap=('-r', 'joint_states:=relayed'))
             self.world.spin(0.5)
+        self.ended = False
         return process
+
+    def begin(self, pose):
+        """Put the arm at a pose, and hold the world there."""
+        self.loop.begin(pose, held=True)
+        self._held = True
+
+    def hold(self, held=True):
+        """Hold the world, or let it continue."""
+        if held != self._held:
+            self.loop.pause(held)
+            self._held = held
 
     @contextmanager
     def paused(self):
-        """The world stands still: while nothing moves, its processes would only cost time."""
-        self.loop.pause(True)
+        """The world stands still."""
+        before = self._held
+        self.hold()
         yield
-        self.loop.pause(False)
+        self.hold(before)
+
+    def let_pass(self, seconds):
+        """Let simulated time pass, then hold the world: the server has a present state."""
+        self.hold(False)
+        self.loop.until(self.loop.now() * 1e-9 + seconds)
+        self.hold()
+
+    @contextmanager
+    def motion(self):
+        """Send a goal, then let the world continue once the controller has taken its motion.
+
+        A busy machine may need longer for that than any delay before the start of the motion.
+        """
+        self.let_pass(0.1)
+        before = len(self.sent)
+        yield
+        self.world.wait(lambda: len(self.sent) > before, 'the motion')
+        self.hold(False)
+
+    def end(self, number):
+        """Kill or suspend the server with a signal."""
+        os.kill(self.server.pid, number)
+        self.ended = True
 
     def restart(self):
         """End the server, whatever its state, and start it again."""
@@ -167,10 +204,27 @@ class Planar:
         self.world.diagnostics.clear()
         self.server = self.start()
 
-    def excite(self, name, **goal):
-        """Play the known excitation; its first part is for the fit."""
+    def ask(self, name, **goal):
+        """Ask for the known excitation; its first part is for the fit."""
         return Client(self.world, name=name, excitation=EXCITATION, validation_fraction=0.3,
                       friction='coulomb', **goal)
+
+    def excite(self, name, **goal):
+        """Play the known excitation."""
+        with self.motion():
+            client = self.ask(name, **goal)
+        return client
+
+    def weigh(self, **goal):
+        """Play the motion that weighs what the arm holds; return its client."""
+        with self.motion():
+            client = PayloadClient(self.world, **goal)
+        return client
+
+    def record(self, **goal):
+        """Record what the states are."""
+        self.hold(False)
+        return Client(self.world, source=1, **goal)
 
     def use(self, name, *logs, **goal):
         """Identify from what earlier runs have recorded."""

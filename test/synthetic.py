@@ -41,6 +41,12 @@ def fourier_motion(model, rng, seconds, rate, *, frequency=0.1, harmonics=6):
     return t, middle + q * scale, qd * scale, qdd * scale
 
 
+def dynamic_motion(model, rng):
+    """(t, q, qd, qdd, tau) of a random Fourier series of 20 s at 200 Hz, without noise."""
+    t, q, qd, qdd = fourier_motion(model, rng, 20, 200)
+    return t, q, qd, qdd, rd.Dynamics(model).inverse_dynamics(q, qd, qdd)
+
+
 def coloured_noise(rng, count, sigma, memory):
     """Autoregressive noise of standard deviation sigma, shape (count, len(sigma))."""
     import scipy.signal

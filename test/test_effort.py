@@ -11,7 +11,7 @@ import robodyn_ros as rd
 from robodyn_ros.commands.main import main
 from robodyn_ros.description.effort import PRESETS, effort_section, read_effort
 from robodyn_ros.dynamics.efforts import commanded_model, complete_torque, effort_factors
-from robodyn_ros.experiment.results import contact_section
+from robodyn_ros.experiment.results import contact_section, free_motions
 from robodyn_ros.identification.effort_test import find_effort_meaning
 from robodyn_ros.observation import ContactThresholds
 from robodyn_ros.simulation import Simulation
@@ -103,11 +103,12 @@ def test_identification_honours_what_efforts_mean(measured):
     current = rd.identify(arm({'measured': 'current'}), replace(log, tau=log.tau / 7, notes=[]),
                           settings)
     assert np.allclose(current.theta_, usual.theta_, rtol=1e-6, atol=1e-9)
-    section = contact_section(usual, [replace(log, qd=qd, notes=[])])
+    section = contact_section(usual, free_motions(usual, [replace(log, qd=qd, notes=[])]))
     model = rd.load_model(ARM, motors={'joints': DRIVES, 'contact': section})
     fast, slow = ContactThresholds.read({'contact': section}, model.joint_names).at(qd[0])
     assert (fast < 5).all() and (slow < 5).all()
-    assert contact_section(usual, [log]) is None  # velocities were not measured
+    assert not free_motions(usual, [log])  # velocities were not measured
+    assert contact_section(usual, []) is None
     light = replace(log, tau=log.tau - dynamics.gravity(q), notes=[])
     removed = rd.identify(arm({'gravity': 'removed'}), light, settings)
     assert np.array_equal(removed.model.gravity, usual.model.gravity)

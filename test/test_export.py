@@ -283,7 +283,11 @@ def test_the_header_says_what_is_included(folders, tmp_path):
     assert 'changed since the description was read' in text
     text = (folders('spinning rotors') / 'arm.h').read_text()
     assert 'as spinning bodies: j1, j2' in text
-    rd.export_c(model.without_friction(), tmp_path / 'a', origin='the run of Tuesday */ ?')
+    rd.export_c(model.without_friction(), tmp_path / 'a', origin='the run of Tuesday */ ?',
+                license='ours & yours')
+    assert '<license>ours &amp; yours</license>' in (tmp_path / 'a/package.xml').read_text()
+    text = (folders('payload') / 'package.xml').read_text()
+    assert '<license>TODO: License declaration</license>' in text
     text = (tmp_path / f'a/{c_name(model.name)}.h').read_text()
     assert 'the model has none' in text and 'the run of Tuesday * / ?' in text
 

@@ -29,11 +29,15 @@ assert 'longer than 0.2 s' in fails('sleep', 30.0, seconds=0.2)
 assert 'more memory' in fails('bytes', 3 * 2**30)
 assert 'math domain' in fails('sqrt', -1.0)
 assert helper.call('sqrt', 25.0) == 5.0
+assert "no task 'sine'; valid: sqrt, sleep" in fails('sine', 0.0)
+other = HelperProcess({'sqrt': __import__('math').sqrt})  # of another node in this process
 for number in (signal.SIGKILL, signal.SIGSTOP):  # it is killed; it is suspended
-    before = helper.pid
-    os.kill(before, number)
-    assert helper.call('sqrt', 9.0) == 3.0
-    assert helper.pid != before
+    for each in (helper, other):
+        before = each.pid
+        os.kill(before, number)
+        assert each.call('sqrt', 9.0) == 3.0
+        assert each.pid != before
+other.close()
 assert 'longer than' in fails('sleep', 30.0, seconds=0.2)
 
 # a child that is stopped ends with the helper process

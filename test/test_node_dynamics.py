@@ -1,9 +1,5 @@
-"""The node `dynamics`, a real process, on real topics.
+"""The node `dynamics`, a real process that all tests share, on real topics."""
 
-One long file, since most tests share one process of the node.
-"""
-
-import signal
 import time
 
 import numpy as np
@@ -12,10 +8,10 @@ import yaml
 
 rclpy = pytest.importorskip('rclpy', reason='ROS 2 is not set up')
 from builtin_interfaces.msg import Time  # noqa: E402
+from dynamics_answers import BAD_DESCRIPTIONS, Counts, answer, use  # noqa: E402
 from geometry_msgs.msg import WrenchStamped  # noqa: E402
-from lifecycle_msgs.msg import Transition  # noqa: E402
 from oracle import Oracle  # noqa: E402
-from robots import PANDA_URDF, joint, link, planar_2r, robot  # noqa: E402
+from robots import PANDA_URDF, planar_2r  # noqa: E402
 from ros_world import World, of, payload  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 from std_msgs.msg import Float64MultiArray  # noqa: E402
@@ -53,13 +49,6 @@ def node(running):
     return running[1]
 
 
-def use(world, text):
-    """Give the node a robot; return the model version."""
-    response = world.call(SetModel, 'dynamics/set_model', SetModel.Request(robot_description=text))
-    assert response.success, response.message
-    return response.model_version
-
-
 @pytest.fixture
 def version(shared):
     return use(shared, TEXT)
@@ -68,28 +57,6 @@ def version(shared):
 @pytest.fixture
 def panda(version):
     return rd.load_model(TEXT)
-
-
-class Counts:
-    """What the node has counted since the test began."""
-
-    def __init__(self, world):
-        self.world, self.before = world, dict(world.diagnostics.get('dynamics', {}))
-
-    def __call__(self, kind):
-        return self.world.count('dynamics', kind) - int(self.before.get(kind, 0))
-
-
-def answer(world, messages, names, q, qd, **options):
-    """Send a state until the answer to it comes (best effort may lose the first)."""
-    for _ in range(20):
-        ns = world.state(names, q, qd, **options)
-        try:
-            world.wait(lambda ns=ns: of(messages, ns) is not None, 'an answer', 1.0)
-        except AssertionError:
-            continue
-        return of(messages, ns)
-    raise AssertionError('no answer')
 
 
 def test_topics_agree_with_pinocchio(shared, panda, version, rng):
@@ -167,18 +134,6 @@ def test_bad_states_are_counted_and_not_answered(shared, node, panda):
     assert 'position has 7 numbers for 8 names' in log
 
 
-BAD_DESCRIPTIONS = {
-    'empty': '',
-    'no XML': 'robot',
-    'not well-formed': '<robot name="r"><link name="a"></robot>',
-    'no moving joint': robot(link('a', 1.0)),
-    'no inertial': robot(link('a'), link('b'), joint('j', 'revolute', 'a', 'b')),
-    'nan': robot(link('a', 1.0), link('b', float('nan')), joint('j', 'revolute', 'a', 'b')),
-    'negative mass': robot(link('a', 1.0), link('b', -1.0), joint('j', 'revolute', 'a', 'b')),
-    'entities': '<!DOCTYPE r [<!ENTITY a "aaaa">]><robot name="&a;"/>',
-}
-
-
 def test_a_description_is_replaced_and_a_bad_one_refused(shared, node, panda, version):
     world, count = shared, Counts(shared)
     terms = world.collect(DynamicsTerms, '/dynamics/terms')
@@ -198,16 +153,6 @@ def test_a_description_is_replaced_and_a_bad_one_refused(shared, node, panda, ve
     assert list(message.name) == ['j1', 'j2'] and message.model_version == version + 1, node.log()
     expected = rd.Dynamics(rd.load_model(planar_2r())).mass_matrix(np.array([0.1, 0.2]))
     np.testing.assert_allclose(message.mass_matrix, expected.ravel(), rtol=1e-12)
-
-
-def test_a_bad_first_description_is_refused(world):
-    with NodeProcess('dynamics'):
-        world.describe(BAD_DESCRIPTIONS['no inertial'])
-        world.wait(lambda: world.count('dynamics', 'models_refused') == 1, 'refusal')
-        world.state(['j'], [0.0], [0.0])
-        world.wait(lambda: world.count('dynamics', 'no_model') == 1, 'no_model')
-        world.describe(planar_2r())
-        world.wait_for_model('dynamics')
 
 
 def test_the_energy_is_balanced_on_request(shared, panda, version):
@@ -301,50 +246,6 @@ def test_parameters(shared, panda):
     np.testing.assert_allclose(after.gravity, np.array(before.gravity) * 1.62 / 9.80665,
                                atol=1e-9)
     assert world.set_parameter('dynamics', 'gravity', [0.0, 0.0, -9.80665]).successful
-
-
-def test_lifecycle(world):
-    with NodeProcess('dynamics', '--ros-args', '-p', 'autostart:=false') as process:
-        assert world.lifecycle('dynamics') == 'unconfigured'
-        assert world.transition('dynamics', Transition.TRANSITION_CONFIGURE)
-        world.describe(planar_2r())
-        world.wait_for_model('dynamics')
-        terms = world.collect(DynamicsTerms, '/dynamics/terms')
-        for _ in range(5):
-            world.state(['j1', 'j2'], [0, 0], [0, 0])
-            world.spin(0.1)
-        assert not terms  # inactive: nothing is computed or published
-        assert world.transition('dynamics', Transition.TRANSITION_ACTIVATE)
-        answer(world, terms, ['j1', 'j2'], [0, 0], [0, 0])
-        assert world.transition('dynamics', Transition.TRANSITION_DEACTIVATE)
-        assert world.lifecycle('dynamics') == 'inactive'
-        assert world.transition('dynamics', Transition.TRANSITION_CLEANUP)
-        world.wait(lambda: world.node.count_publishers('/dynamics/terms') == 0, 'cleanup')
-        assert world.transition('dynamics', Transition.TRANSITION_CONFIGURE)
-        assert world.transition('dynamics', Transition.TRANSITION_ACTIVATE)
-        terms.clear()
-        answer(world, terms, ['j1', 'j2'], [0, 0], [0, 0])
-        assert process.stop() == 0, process.log()
-
-
-def test_an_interrupt_ends_a_node_that_a_shell_started_in_the_background(world):
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # what shells do to it
-    try:
-        process = NodeProcess('dynamics')
-    finally:
-        signal.signal(signal.SIGINT, before)
-    with process:
-        world.describe(planar_2r())
-        world.wait_for_model('dynamics')
-        assert process.stop() == 0, process.log()
-
-
-def test_description_as_a_parameter_that_is_bad(world, tmp_path):
-    config = tmp_path / 'p.yaml'
-    config.write_text('dynamics:\n  ros__parameters:\n    robot_description: "<robot/>"\n')
-    with NodeProcess('dynamics', '--ros-args', '--params-file', str(config)) as process:
-        assert world.lifecycle('dynamics') == 'unconfigured'
-        assert process.exit_code is None and 'has no link' in process.log()
 
 
 def test_every_broken_description_is_refused_and_the_old_model_kept(shared, panda, version):

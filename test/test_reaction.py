@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from controller_bench import DYNAMICS, Bench, Q, law, moving, still
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_controller import DYNAMICS, Bench, Q, law, moving, still
 
 import robodyn_ros as rd
 from robodyn_ros.control import ReferenceRefused

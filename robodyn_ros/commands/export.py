@@ -12,6 +12,7 @@ from robodyn_ros.dynamics.efforts import commanded_model
 from robodyn_ros.errors import RobodynError
 from robodyn_ros.export import export_c, values_text
 from robodyn_ros.export.functions import DEFAULT_TERMS, LINK_TERMS, TERMS
+from robodyn_ros.export.package import UNDECLARED
 from robodyn_ros.files import write_text
 
 
@@ -42,6 +43,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add('--for-commands', action='store_true',
         help='leave out the gravity and friction that the robot adds to commanded torques, as '
         'commands_add in the section effort of the motor file says')
+    add('--license', default=UNDECLARED, metavar='NAME',
+        help='licence of the package, for its package.xml, for example Apache-2.0')
     add('--values', action='store_true',
         help='write the parameter values of the robot for code that was exported with '
         '--parametric, instead of code')
@@ -64,7 +67,8 @@ def run(options: argparse.Namespace) -> int:
     files = export_c(model, options.output, terms=options.terms, prefix=options.prefix,
                      single=options.single, own_sincos=options.own_sincos,
                      parametric=options.parametric, loops=options.loops,
-                     friction_width=options.friction_width, origin=origin)
+                     friction_width=options.friction_width, origin=origin,
+                     license=options.license)
     print(f'Written to {options.output}:')
     for path in files:
         print(f'  {path.name}')

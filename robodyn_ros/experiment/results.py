@@ -128,9 +128,10 @@ def identify_and_write(model: Model | RobotDynamics, logs: Sequence[Log],
     consistent = validate(result, list(held_out), consistent=True, thresholds=thresholds)
     tell(PHASES[-1])
     fewer = reduce(result) if reduced else None
+    motions = free_motions(result, held_out)
     files = write_results(result, validation, consistent, folder, command=command,
-                          record=record, contact=contact_section(result, held_out),
-                          residual=residual_section(result, held_out), reduced=fewer)
+                          record=record, contact=contact_section(result, motions),
+                          residual=residual_section(result, motions), reduced=fewer)
     return Outcome(result, validation, consistent, tuple(files), fewer)
 
 
@@ -167,24 +168,16 @@ def free_motions(result: Result, logs: Sequence[Log]) -> list[Motion]:
              np.asarray(log.tau) @ factors) for log in ready]
 
 
-def contact_section(result: Result, logs: Sequence[Log]) -> dict[str, Any] | None:
-    """Return thresholds of contacts from logs that the fit has not seen; None if there are none.
-
-    See `free_motions` for the logs that give some.
-    """
-    motions = free_motions(result, logs)
+def contact_section(result: Result, motions: Sequence[Motion]) -> dict[str, Any] | None:
+    """Return thresholds of contacts from `free_motions` of logs outside the fit, or None."""
     try:
         return thresholds_of(_measured(result), motions).to_dict() if motions else None
     except ValueRangeError:  # too short for the filters
         return None
 
 
-def residual_section(result: Result, logs: Sequence[Log]) -> dict[str, float] | None:
-    """Return the expected residual of each joint, see `expected_residual`.
-
-    None if the logs do not suffice, see `free_motions`.
-    """
-    motions = free_motions(result, logs)
+def residual_section(result: Result, motions: Sequence[Motion]) -> dict[str, float] | None:
+    """Return the residual of each joint in `free_motions`, see `expected_residual`, or None."""
     found = expected_residual(_measured(result), motions) if motions else None
     return None if found is None else dict(zip(
         result.linear.whole.joints.joint_names, found.tolist(), strict=True))

@@ -81,7 +81,7 @@ PACKAGE_XML = '''<?xml version="1.0"?>
   <version>1.0.0</version>
   <description>Equations of motion of {robot} as C functions, written by robodyn_ros.</description>
   <maintainer email="user@todo.todo">user</maintainer>
-  <license>TODO: License declaration</license>
+  <license>{licence}</license>
   <buildtool_depend>ament_cmake</buildtool_depend>
   <export>
     <build_type>ament_cmake</build_type>
@@ -141,8 +141,9 @@ def cmake_text(package: Package) -> str:
 
 
 def package_xml(package: Package) -> str:
-    """Return package.xml, in which the user must fill in maintainer and licence."""
-    return PACKAGE_XML.format(name=package.name, robot=escape(package.model.name))
+    """Return package.xml, in which the user must fill in the maintainer."""
+    return PACKAGE_XML.format(name=package.name, robot=escape(package.model.name),
+                              licence=escape(package.licence))
 
 
 def readme_text(package: Package) -> str:

@@ -22,6 +22,8 @@ from robodyn_ros.export.functions import (
 from robodyn_ros.keywords import checked_keywords
 from robodyn_ros.model import Model
 
+UNDECLARED = 'TODO: License declaration'  # as `ros2 pkg create` writes it
+
 
 @dataclass(frozen=True, eq=False)
 class Package:
@@ -39,6 +41,8 @@ class Package:
         Whether the standard parameters are an argument.
     origin : str
         Origin of identified parameters; may be empty.
+    licence : str
+        Licence of the package, for package.xml.
     """
 
     dynamics: RobotDynamics
@@ -46,6 +50,7 @@ class Package:
     dialect: Dialect
     parametric: bool
     origin: str
+    licence: str
 
     @property
     def model(self) -> Model:
@@ -91,7 +96,8 @@ def export_c(robot: Model | RobotDynamics, folder: str | Path, *,
              terms: Sequence[str] = DEFAULT_TERMS, prefix: str | None = None,
              single: bool = False, own_sincos: bool = False, parametric: bool = False,
              loops: Loops | str | Path | Mapping[str, object] | None = None,
-             friction_width: float = 0.0, origin: str = '') -> list[Path]:
+             friction_width: float = 0.0, origin: str = '',
+             license: str = UNDECLARED) -> list[Path]:
     """Write a robot's equations of motion as plain C (valid C99 and C++17).
 
     The functions keep no state, allocate no memory, have no branches that depend on their
@@ -122,6 +128,9 @@ def export_c(robot: Model | RobotDynamics, folder: str | Path, *,
         See `Dynamics`, rad/s or m/s; used only if ``robot`` is a model.
     origin : str
         Origin of identified parameters, which is written into the header.
+    license : str
+        Licence of the package, for its package.xml, for example ``Apache-2.0``. The default is
+        the one that ``ros2 pkg create`` writes, for you to replace.
 
     Returns
     -------
@@ -140,7 +149,7 @@ def export_c(robot: Model | RobotDynamics, folder: str | Path, *,
     if name != c_name(name):
         raise UnknownNameError('prefix', name, (c_name(name),))
     package = Package(dynamics, exported_functions(dynamics, terms, parametric=parametric),
-                      Dialect(name, single, own_sincos), parametric, origin)
+                      Dialect(name, single, own_sincos), parametric, origin, license)
     return _write(Path(folder), {name: text(package) for name, text in _files(package).items()})
 
 

@@ -7,7 +7,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.signal
+import scipy
 from numpy.typing import NDArray
 
 from robodyn_ros.spatial import Array

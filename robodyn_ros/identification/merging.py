@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
-import scipy.stats
+import scipy
 
 from robodyn_ros.errors import IdentificationError
 from robodyn_ros.identification.estimation import least_squares

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import numpy as np
+import scipy
 import scipy.fft
 import scipy.linalg
-import scipy.signal
 from numpy.typing import NDArray
 
 from robodyn_ros.identification.decimation import OUTPUT_RATE

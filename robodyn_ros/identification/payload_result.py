@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import scipy.stats
+import scipy
 from numpy.typing import NDArray
 
 from robodyn_ros.errors import IdentificationError

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
+import scipy
 import scipy.interpolate
-import scipy.signal
 from numpy.typing import ArrayLike, NDArray
 
 from robodyn_ros.errors import LogError

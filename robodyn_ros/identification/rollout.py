@@ -18,7 +18,7 @@ from robodyn_ros.control.laws import automatic_gains
 from robodyn_ros.dynamics import Dynamics, RobotDynamics
 from robodyn_ros.errors import IdentificationError
 from robodyn_ros.identification.signals import Segment
-from robodyn_ros.identification.simulate import simulate
+from robodyn_ros.identification.simulate import simulate_along
 from robodyn_ros.model import Model
 from robodyn_ros.spatial import Array
 
@@ -160,7 +160,7 @@ def _errors(dynamics: Dynamics, measured: Array, after: Sequence[int], kp: Array
     """Return differences from the measured positions, shape (horizons, starts, n)."""
     n = dynamics.n
     return np.array([q - measured[k, :, :n] for k, (q, _) in enumerate(
-        simulate(dynamics, measured[:after[-1] + 1], STEP, kp, kd)) if k in after])
+        simulate_along(dynamics, measured[:after[-1] + 1], STEP, kp, kd)) if k in after])
 
 
 def _rms(errors: Array) -> Array:

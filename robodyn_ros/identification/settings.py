@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, TypedDict
 
-import scipy.signal
+import scipy
 
 from robodyn_ros.errors import UnknownNameError, ValueRangeError
 from robodyn_ros.keywords import checked_fields

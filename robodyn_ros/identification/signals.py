@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import scipy.signal
+import scipy
 from numpy.typing import NDArray
 
 from robodyn_ros.errors import LogError

@@ -10,8 +10,8 @@ from robodyn_ros.dynamics import Dynamics
 from robodyn_ros.spatial import Array
 
 
-def simulate(dynamics: Dynamics, reference: Array, step: float, kp: Array, kd: Array,
-             ) -> Iterator[tuple[Array, Array]]:
+def simulate_along(dynamics: Dynamics, reference: Array, step: float, kp: Array, kd: Array,
+                   ) -> Iterator[tuple[Array, Array]]:
     """Yield positions and velocities at each step, shape (starts, n) each.
 
     The torques are those that are given with the reference, plus those of a PD controller that

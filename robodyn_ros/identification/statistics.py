@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import scipy.stats
+import scipy
 
 from robodyn_ros.identification.estimation import Estimate
 from robodyn_ros.identification.noise import Row, rows_of

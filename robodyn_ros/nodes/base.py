@@ -19,7 +19,7 @@ from robodyn_ros.errors import RobodynError
 from robodyn_ros.model import Model
 from robodyn_ros.nodes.fast_path import FastSubscriptions, Pacer
 from robodyn_ros.nodes.helper_process import HelperProcess
-from robodyn_ros.nodes.model_building import Payload
+from robodyn_ros.nodes.model_building import Payload, build
 from robodyn_ros.nodes.model_keeper import Candidate, ModelKeeper, Running
 from robodyn_ros.nodes.parameters import (
     MODEL_PARAMETER_NAMES,
@@ -52,9 +52,11 @@ class DynamicsNode(ReportingNode):
     name : str
         Name of the node.
     helper : HelperProcess, optional
-        Builds models; without it they are built in this process.
+        Builds models and does whatever else is in ``tasks``; without it models are built in this
+        process.
     """
 
+    tasks: dict[str, Callable[[Any], Any]] = {'build': build}  # what its helper process can run
     kernels: tuple[str, ...] = ()
     packages: tuple[str, ...] = ()  # optional packages that the node requires
     commands = False  # whether the node's dynamics are those of the torques to command

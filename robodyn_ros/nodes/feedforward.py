@@ -49,6 +49,7 @@ class Feedforward(DynamicsNode):
     stamps of the states.
     """
 
+    tasks = DynamicsNode.tasks | references.TASKS | {TASK: watch}
     kernels = ('inverse_dynamics', 'gravity', 'mass_matrix')
     commands = True
 
@@ -342,7 +343,7 @@ class Feedforward(DynamicsNode):
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the node."""
-    return run(Feedforward, arguments, {TASK: watch, **references.TASKS})
+    return run(Feedforward, arguments, Feedforward.tasks)
 
 
 if __name__ == '__main__':

@@ -72,8 +72,11 @@ class HelperProcess:
         Raises
         ------
         HelperError
-            The helper process could not be restarted.
+            There is no such task, or the helper process could not be restarted.
         """
+        if name not in self._tasks:
+            raise HelperError(f'the helper process has no task {name!r}; valid: '
+                              f'{", ".join(self._tasks)}')
         pid = self.pid
         try:
             return self._start(STARTS_WITHIN, name, descriptors)

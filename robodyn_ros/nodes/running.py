@@ -18,10 +18,8 @@ from rclpy.signals import SignalHandlerOptions
 from robodyn_ros.nodes.base import DynamicsNode
 from robodyn_ros.nodes.help import help_of, node_of, wants_help
 from robodyn_ros.nodes.helper_process import HelperProcess
-from robodyn_ros.nodes.model_building import build
 from robodyn_ros.nodes.real_time import apply_real_time
 
-TASKS: dict[str, Callable[[Any], Any]] = {'build': build}
 FAILED = 2  # exit code
 FORCED = 3  # number of interrupts after which the process ends immediately
 # s after the last commands, within which the process ends even if the middleware hangs while the
@@ -30,7 +28,7 @@ ENDS_WITHIN = 3.5
 
 
 def run(make: Callable[..., DynamicsNode], arguments: list[str] | None = None,
-        tasks: dict[str, Callable[[Any], Any]] | None = None) -> int:
+        tasks: dict[str, Callable[[Any], Any]] = DynamicsNode.tasks) -> int:
     """Initialise, make the node, start it, spin it; it publishes its last commands while it can.
 
     Returns
@@ -41,7 +39,7 @@ def run(make: Callable[..., DynamicsNode], arguments: list[str] | None = None,
     if wants_help(arguments):
         print(help_of(node_of(make.__name__)))
         return 0
-    helper = HelperProcess(TASKS | (tasks or {}))
+    helper = HelperProcess(tasks)
     interrupts = 0
 
     def on_signal(number: int, frame: Any) -> None:

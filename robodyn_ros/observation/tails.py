@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.stats import chi2
+from scipy.special import gammaincinv
 
 from robodyn_ros.errors import ValueRangeError
 from robodyn_ros.spatial import Array
@@ -46,5 +46,5 @@ def rare_level(maxima: Array, probability: float) -> float:
     ordered = np.sort(maxima)
     start = ordered[-above - 1]
     mean = float((ordered[-above:] - start).mean())
-    longest = 2 * above * mean / chi2.ppf(1 - CONFIDENCE, 2 * above)
+    longest = above * mean / gammaincinv(above, 1 - CONFIDENCE)  # chi-squared, 2 above degrees
     return float(start + longest * np.log(above / len(maxima) / probability))

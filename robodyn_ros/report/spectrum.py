@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-import scipy.signal
+import scipy
 
 from robodyn_ros.identification import Validation
 from robodyn_ros.spatial import Array

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import scipy.signal
+import scipy
 
 from robodyn_ros.dynamics import Dynamics
 from robodyn_ros.excitation import (

@@ -21,7 +21,7 @@ from robodyn_ros.identification.methods.problem import Problem
 from robodyn_ros.identification.observations import Observations, factors_of, merge
 from robodyn_ros.identification.rollout import STEP, WIDTH
 from robodyn_ros.identification.signals import Segment
-from robodyn_ros.identification.simulate import simulate
+from robodyn_ros.identification.simulate import simulate_along
 from robodyn_ros.model.kinds import JOINT_TORQUE_KINDS
 from robodyn_ros.spatial import Array
 
@@ -90,7 +90,8 @@ def _simulated(problem: Problem, estimate: Estimate) -> Observations:
     segments = []
     for segment in observations.segments:
         q, qd = _along(segment, dynamics.inverse_dynamics(*segment.smooth),
-                       lambda reference: simulate(dynamics, reference, STEP, gains.kp, gains.kd))
+                       lambda reference: simulate_along(dynamics, reference, STEP, gains.kp,
+                                                        gains.kd))
         if not np.isfinite(q).all():
             raise IdentificationError('the simulated robot diverges; valid: method weighted, or '
                                       'a log with more excitation')

@@ -1,0 +1,61 @@
+"""The node `identification` in real time: what happens if it dies or hangs during a motion."""
+
+import os
+import signal
+
+import pytest
+
+rclpy = pytest.importorskip('rclpy', reason='ROS 2 is not set up')
+from identification_world import ABORTED  # noqa: E402
+from ros_world import seconds  # noqa: E402
+
+from robodyn_ros.experiment.script import STOPS  # noqa: E402
+
+pytestmark = [pytest.mark.nodes, pytest.mark.real_time]
+
+
+@pytest.fixture
+def at_real_pace(planar):
+    """The world in real time, with the default lease, and a server that runs."""
+    if planar.ended:
+        planar.restart()
+    for node, name, value in (('simulator', 'real_time_factor', 1.0),
+                              ('identification', 'lease', 0.4)):
+        assert planar.world.set_parameter(node, name, value).successful
+    return planar
+
+
+def excited(planar, name):
+    """Send a goal and wait until the arm moves; where the machine stalls, the lease ends early."""
+    for attempt in range(5):
+        client = planar.excite(f'{name}{attempt}')
+        try:
+            client.until('excite', 0.1)
+            return client
+        except AssertionError:
+            if attempt == 4:
+                raise
+
+
+def test_a_suspended_server_does_not_resume_the_motion(at_real_pace):
+    planar = at_real_pace
+    client = excited(planar, 'stopped')
+    os.kill(planar.server.pid, signal.SIGSTOP)
+    planar.at_rest()
+    pieces = len(planar.sent)
+    os.kill(planar.server.pid, signal.SIGCONT)
+    result = client.result()
+    assert client.status == ABORTED and 'was suspended' in result.reasons[0], result.reasons
+    assert len(planar.sent) == pieces and planar.speed() < 0.05
+
+
+@pytest.mark.parametrize('end', [signal.SIGKILL, signal.SIGSTOP])
+def test_without_its_server_the_arm_brakes_within_half_a_second(at_real_pace, end):
+    planar = at_real_pace
+    excited(planar, f'half_a_second_{end}')
+    ended = seconds(planar.loop.states[-1])
+    planar.end(end)
+    planar.at_rest()
+    last = planar.sent[-1].points[-1].time_from_start
+    stop = seconds(planar.sent[-1]) + last.sec + 1e-9 * last.nanosec - STOPS[0]
+    assert stop < ended + 0.5  # that is when it begins, at the latest
