@@ -1,5 +1,6 @@
 """Fixtures shared by the tests."""
 
+import gc
 import signal
 import time
 
@@ -10,6 +11,8 @@ from gazebo_server import why_no_gazebo
 # A shell that starts a command in the background makes it ignore interrupts, and its children as
 # well; tests interrupt processes that they start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+# tests of nodes keep many messages; to look through them again and again for cycles takes time
+gc.set_threshold(50_000, 20, 20)
 
 
 @pytest.fixture
@@ -49,15 +52,15 @@ def planar(planar_world):
 
 @pytest.fixture(scope='session')
 def folders(tmp_path_factory):
-    """Return a function that exports a robot of `exports.cases` once, and returns its folder."""
-    from exports import cases
+    """Return a function that exports a robot of `exports.CASES` once, and returns its folder."""
+    from exports import case_of
 
-    robots, done = cases(), {}
+    done = {}
 
     def folder(name):
         if name not in done:
             done[name] = tmp_path_factory.mktemp('export')
-            robots[name].export(done[name])
+            case_of(name).export(done[name])
         return done[name]
     return folder
 

@@ -6,10 +6,12 @@ import ctypes
 import shutil
 import subprocess
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 import numpy as np
 from robots import planar_2r, random_robot
+from synthetic import own_robot
 
 import robodyn_ros as rd
 from robodyn_ros.export.functions import BASE_TERMS, DEFAULT_TERMS, exported_functions
@@ -83,43 +85,50 @@ def spinning_rotors(text):
                'motor_friction': {'viscous': 0.2, 'coulomb': 0.3, 'offset': 0.1}}}})
 
 
-def cases():
-    """Return the robots, keyed by their special feature."""
-    own = {path.name.split('.')[0]: path for path in OWN.glob('*.urdf.xacro')}
-    loops = ROOT / 'config/robots'
-    planar = rd.load_model(planar_2r(), gravity=(0, -9.81, 0))
-    return {
-        'plane': Case(planar, (*WITH_REGRESSOR, *BASE_TERMS, 'coriolis_matrix')),
-        'mimic and branches': Case(rd.load_model(random_robot(3)),
-                                   (*DEFAULT_TERMS, 'pose:l3', 'jacobian:l5')),
-        'prismatic, any axes': Case(rd.load_model(random_robot(5))),
-        'friction with a width': Case(rd.load_model(random_robot(8, joints=4)),
-                                      options={'friction_width': 0.05}),
-        'friction curves': Case(rd.load_model(planar_2r(), motors={'joints': {
-            'j1': {'friction_curve': {'coulomb': 1.0, 'stribeck': 0.5, 'stribeck_velocity': 0.2}},
-            'j2': {'friction_curve': {'viscous': 0.3, 'load': 0.1}}}})),
-        'sliding joints': Case(rd.load_model(own['scara']), (*DEFAULT_TERMS, 'pose:base')),
-        'payload': Case(rd.load_model(own['scara']).with_payload(
-            'flange', 3.0, (0.1, 0, 0.05), np.diag([0.01, 0.02, 0.02]))),
-        'spinning rotors': Case(spinning_rotors(planar_2r())),
-        'armature': Case(rd.load_model(own['flexible_2r'],
-                                       motors=loops / 'flexible_2r_motors.yaml')),
-        'own sine': Case(rd.load_model(own['articulated_3r']), WITH_OBSERVER,
-                         options={'own_sincos': True}),
-        'single': Case(rd.load_model(own['articulated_3r']),
-                       options={'single': True, 'own_sincos': True}),
-        'single, C library': Case(rd.load_model(own['rp_tip_mass']), options={'single': True}),
-        'parametric': Case(rd.load_model(own['articulated_3r']), WITH_OBSERVER,
-                           options={'parametric': True, 'friction_width': 0.02}),
-        'parametric with rotors': Case(spinning_rotors(planar_2r()),
-                                       (*DEFAULT_TERMS, *BASE_TERMS),
-                                       options={'parametric': True}),
-        'five bars': Case(rd.load_model(own['five_bar']),
-                          (*WITH_REGRESSOR, *BASE_TERMS, 'pose:tip', 'jacobian:tip'),
-                          loops / 'five_bar_loops.yaml'),
-        'parametric loops': Case(rd.load_model(own['palletiser']), ('gravity', 'inverse_dynamics'),
-                                 loops / 'palletiser_loops.yaml', {'parametric': True}),
-    }
+LOOPS = ROOT / 'config/robots'
+# by their special feature; made when they are needed
+CASES = {
+    'plane': lambda: Case(rd.load_model(planar_2r(), gravity=(0, -9.81, 0)),
+                          (*WITH_REGRESSOR, *BASE_TERMS, 'coriolis_matrix')),
+    'mimic and branches': lambda: Case(rd.load_model(random_robot(3)),
+                                       (*DEFAULT_TERMS, 'pose:l3', 'jacobian:l5')),
+    'prismatic, any axes': lambda: Case(rd.load_model(random_robot(5))),
+    'friction with a width': lambda: Case(rd.load_model(random_robot(8, joints=4)),
+                                          options={'friction_width': 0.05}),
+    'friction curves': lambda: Case(rd.load_model(planar_2r(), motors={'joints': {
+        'j1': {'friction_curve': {'coulomb': 1.0, 'stribeck': 0.5, 'stribeck_velocity': 0.2}},
+        'j2': {'friction_curve': {'viscous': 0.3, 'load': 0.1}}}})),
+    'sliding joints': lambda: Case(rd.load_model(own_robot('scara')),
+                                   (*DEFAULT_TERMS, 'pose:base')),
+    'payload': lambda: Case(rd.load_model(own_robot('scara')).with_payload(
+        'flange', 3.0, (0.1, 0, 0.05), np.diag([0.01, 0.02, 0.02]))),
+    'spinning rotors': lambda: Case(spinning_rotors(planar_2r())),
+    'armature': lambda: Case(rd.load_model(own_robot('flexible_2r'),
+                                           motors=LOOPS / 'flexible_2r_motors.yaml')),
+    'own sine': lambda: Case(rd.load_model(own_robot('articulated_3r')), WITH_OBSERVER,
+                             options={'own_sincos': True}),
+    'single': lambda: Case(rd.load_model(own_robot('articulated_3r')),
+                           options={'single': True, 'own_sincos': True}),
+    'single, C library': lambda: Case(rd.load_model(own_robot('rp_tip_mass')),
+                                      options={'single': True}),
+    'parametric': lambda: Case(rd.load_model(own_robot('articulated_3r')), WITH_OBSERVER,
+                               options={'parametric': True, 'friction_width': 0.02}),
+    'parametric with rotors': lambda: Case(spinning_rotors(planar_2r()),
+                                           (*DEFAULT_TERMS, *BASE_TERMS),
+                                           options={'parametric': True}),
+    'five bars': lambda: Case(rd.load_model(own_robot('five_bar')),
+                              (*WITH_REGRESSOR, *BASE_TERMS, 'pose:tip', 'jacobian:tip'),
+                              LOOPS / 'five_bar_loops.yaml'),
+    'parametric loops': lambda: Case(rd.load_model(own_robot('palletiser')),
+                                     ('gravity', 'inverse_dynamics'),
+                                     LOOPS / 'palletiser_loops.yaml', {'parametric': True}),
+}
+
+
+@cache
+def case_of(name):
+    """Return the robot with a special feature."""
+    return CASES[name]()
 
 
 class Library:

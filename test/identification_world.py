@@ -11,14 +11,14 @@ from action_msgs.msg import GoalStatus
 from closed_loop import ClosedLoop
 from rclpy.action import ActionClient
 from sensor_msgs.msg import JointState
-from synthetic import LWR4
+from synthetic import own_robot
 from trajectory_msgs.msg import JointTrajectory
 
 import robodyn_ros as rd
 from robodyn_interfaces.action import IdentifyDynamics, IdentifyPayload
 from robodyn_ros.nodes.processes import NodeProcess
 
-PLANAR = rd.load_model(LWR4.parent / 'planar_2r.urdf.xacro')
+PLANAR = rd.load_model(own_robot('planar_2r'))
 EXCITATION = 'motion.yaml'
 RATE = 125.0  # Hz, of the states
 PACE = 3.0  # of the simulated clock, relative to that of the wall, where the machine allows
@@ -68,6 +68,11 @@ class Client:
 
         self.world.wait(reached, f'{phase} {progress}', timeout)
         return self.feedback[self._read - 1]
+
+    @property
+    def ended(self):
+        """Whether the result has arrived."""
+        return self._ended.done()
 
     def cancel(self):
         self._handle.cancel_goal_async()

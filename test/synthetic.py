@@ -1,5 +1,6 @@
 """Synthetic logs of robots whose parameters are known."""
 
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -7,6 +8,12 @@ import numpy as np
 import robodyn_ros as rd
 
 LWR4 = Path(__file__).parent.parent / 'urdf/kuka_lwr4.urdf.xacro'
+
+
+@cache
+def own_robot(name):
+    """The URDF of one of this package's robots, which is expanded once in this process."""
+    return rd.load_model(LWR4.parent / f'{name}.urdf.xacro').description.urdf
 
 
 def lwr4_with_drives(rng=None, spread=0.0, **options):

@@ -12,7 +12,7 @@ from measured_logs import DATA  # noqa: E402
 from robots import PANDA_URDF  # noqa: E402
 from ros_world import payload, seconds, trajectory  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
-from synthetic import LWR4  # noqa: E402
+from synthetic import LWR4, own_robot  # noqa: E402
 from trajectory_msgs.msg import JointTrajectory  # noqa: E402
 
 import robodyn_ros as rd  # noqa: E402
@@ -55,7 +55,7 @@ def test_gravity_compensation_holds_any_pose(world, rng, name, robot_node):
 @pytest.mark.parametrize('name', ARMS)
 def test_models_track_ten_times_better_than_pd_also_with_a_known_payload(world, name, robot_node):
     text, hand = ARMS[name]
-    rate = {'panda': 250.0, 'ur10': 1000.0}[name]
+    rate = {'panda': 250.0, 'ur10': 500.0}[name]
     with ClosedLoop(world, text, robot=robot_node, simulator=(f'rate:={rate}', *SENSORS),
                     controller=('mode:=pd',)) as loop:
         motion = fast_motion(loop.model)
@@ -109,7 +109,7 @@ def test_a_parallelogram_is_controlled_in_its_independent_joints(world):
 def test_elastic_feedforward_moves_the_tip_three_times_better(world):
     """The arm with soft gears: its motors are measured, and the error of its tip is judged."""
     elastic = f'motors_file:={CONFIG}/flexible_2r_motors.yaml'
-    text = rd.load_model(LWR4.parent / 'flexible_2r.urdf.xacro').description.urdf
+    text = own_robot('flexible_2r')
     with ClosedLoop(world, text, simulator=('rate:=500.0', 'motor_encoders:=true', elastic),
                     controller=('mode:=gravity_compensation', elastic, 'kp:=[200.0, 100.0]',
                                 'kd:=[30.0, 10.0]')) as loop:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from synthetic import LWR4
+from synthetic import own_robot
 
 import robodyn_ros as rd
 from robodyn_ros.errors import ExperimentError, StatesMissingError
@@ -18,7 +18,7 @@ from robodyn_ros.experiment.recorder import JOINT_STATE_TYPE, JOINT_STATES, Reco
 from robodyn_ros.experiment.script import plan_script
 from robodyn_ros.experiment.state_monitor import MOST_SAMPLES, StateMonitor
 
-MODEL = rd.load_model(LWR4.parent / 'planar_2r.urdf.xacro')
+MODEL = rd.load_model(own_robot('planar_2r'))
 JOINTS = MODEL.joints
 ZERO = np.zeros(2)
 

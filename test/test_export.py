@@ -10,7 +10,7 @@ import sys
 
 import numpy as np
 import pytest
-from exports import CONSUMER, OWN, Library, cases, compile_files, compilers
+from exports import CASES, CONSUMER, OWN, Library, case_of, compile_files, compilers
 from robots import PANDA_URDF, ROBOTS, joint, link, planar_2r, robot
 
 import robodyn_ros as rd
@@ -21,7 +21,6 @@ from robodyn_ros.observation import MomentumObserver
 
 GCC, GXX = compilers()
 pytestmark = pytest.mark.skipif(GCC is None or GXX is None, reason='gcc and g++ are not there')
-CASES = cases()
 
 
 def states(dynamics, count=20):
@@ -41,7 +40,7 @@ def states(dynamics, count=20):
 @pytest.mark.parametrize('name', CASES)
 def test_c99_agrees_with_dynamics(name, folders, tmp_path):
     """The self-test passes, and other states agree to 1e-12 of the largest element."""
-    folder, case = folders(name), CASES[name]
+    folder, case = folders(name), case_of(name)
     compile_files(GCC, 'c99', folder, tmp_path / 'self_test', '-O1')
     ran = subprocess.run([tmp_path / 'self_test'], capture_output=True, text=True, timeout=60)
     assert ran.returncode == 0, ran.stdout
@@ -139,7 +138,7 @@ def test_own_sine_and_cosine(name, folders, tmp_path):
 @pytest.mark.parametrize('name', ['own sine', 'parametric'])
 def test_the_exported_observer_agrees_with_python(name, folders, tmp_path):
     compile_files(GCC, 'c99', folders(name), tmp_path / 'arm.so', '-O1', '-shared', '-fPIC')
-    library, dynamics = Library(tmp_path / 'arm.so', CASES[name]), CASES[name].dynamics()
+    library, dynamics = Library(tmp_path / 'arm.so', case_of(name)), case_of(name).dynamics()
     t = np.cumsum(np.random.default_rng(3).uniform(0.5e-3, 2e-3, 300))
     q, qd = (np.column_stack([f(t * w) for w in (3, 5, 7)]) for f in (np.sin, np.cos))
     tau = dynamics.inverse_dynamics(q, qd, -q) + 2.0 * (t > 0.1)[:, None]
@@ -157,8 +156,8 @@ def test_the_exported_observer_agrees_with_python(name, folders, tmp_path):
 def test_nan_inputs_give_nan(folders, tmp_path):
     compile_files(GCC, 'c99', folders('mimic and branches'), tmp_path / 'arm.so', '-O2', '-shared',
                   '-fPIC')
-    library = Library(tmp_path / 'arm.so', CASES['mimic and branches'])
-    n = CASES['mimic and branches'].model.n
+    library = Library(tmp_path / 'arm.so', case_of('mimic and branches'))
+    n = case_of('mimic and branches').model.n
     assert np.isnan(library.call('friction', np.full(n, np.nan))).all()
     assert np.isnan(library.call('inverse_dynamics', np.zeros(n), np.full(n, np.nan),
                                  np.zeros(n))).all()
@@ -167,7 +166,7 @@ def test_nan_inputs_give_nan(folders, tmp_path):
 def test_exported_closed_loops_follow_a_motion(folders, tmp_path):
     """From the pose of the last cycle to the next, as a controller at 1 kHz does."""
     compile_files(GCC, 'c99', folders('five bars'), tmp_path / 'arm.so', '-O1', '-shared', '-fPIC')
-    library, dynamics = ctypes.CDLL(str(tmp_path / 'arm.so')), CASES['five bars'].dynamics()
+    library, dynamics = ctypes.CDLL(str(tmp_path / 'arm.so')), case_of('five bars').dynamics()
     library.arm_close_loops.restype = ctypes.c_double
     free = [dynamics.model.joint_names.index(name) for name in dynamics.joint_names]
     positions = np.array(dynamics.home)
@@ -187,7 +186,7 @@ def test_exported_closed_loops_follow_a_motion(folders, tmp_path):
 def parametric(folders, tmp_path_factory):
     path = tmp_path_factory.mktemp('library') / 'arm.so'
     compile_files(GCC, 'c99', folders('parametric'), path, '-O1', '-shared', '-fPIC')
-    return Library(path, CASES['parametric'])
+    return Library(path, case_of('parametric'))
 
 
 class Payload(ctypes.Structure):
@@ -196,7 +195,7 @@ class Payload(ctypes.Structure):
 
 
 def test_a_payload_is_added_while_the_program_runs(parametric):
-    model = CASES['parametric'].model
+    model = case_of('parametric').model
     links = [name for name, frame in model.link_frames.items() if frame.body >= 0]
     com, tensor = (0.1, -0.2, 0.3), np.array([[0.3, 0.01, 0.02], [0.01, 0.4, 0.03],
                                               [0.02, 0.03, 0.5]])
@@ -222,7 +221,7 @@ def test_values_are_read_from_a_file(parametric, tmp_path, capsys):
     assert main(['export', str(path), '--values', '-o', str(out)]) == 0
     assert main(['export', str(path), '--values', '-o', str(out)]) == 2
     assert 'it exists already' in capsys.readouterr().err
-    text, model = out.read_text(), CASES['parametric'].model
+    text, model = out.read_text(), case_of('parametric').model
 
     def read(content):
         values = np.zeros_like(model.standard_parameters)
@@ -251,7 +250,7 @@ def test_values_are_read_from_a_file(parametric, tmp_path, capsys):
 
 @pytest.mark.parametrize('standard', ['c++17', 'c++20'])
 def test_the_classes_in_cpp(standard, folders, tmp_path):
-    folder, case = folders('parametric'), CASES['parametric']
+    folder, case = folders('parametric'), case_of('parametric')
     (tmp_path / 'main.cpp').write_text(CONSUMER)
     eigen = [folder for folder in ('/usr/include/eigen3', *(
         f'{path}/cmeel.prefix/include/eigen3' for path in sys.path)) if os.path.isdir(folder)]
@@ -273,7 +272,7 @@ def test_the_classes_in_cpp(standard, folders, tmp_path):
 
 def test_the_header_says_what_is_included(folders, tmp_path):
     text = (folders('parametric') / 'arm.h').read_text()
-    model = CASES['parametric'].model
+    model = case_of('parametric').model
     for words in ('robodyn_ros ' + rd.__version__, 'Gravity:      (0, 0, -9.80665) m/s^2',
                   '0  waist  revolute: rad, rad/s, N m', 'w = 0.02', '#define ARM_URDF_SHA256 "',
                   'those of the description'):
@@ -335,7 +334,7 @@ def test_names_that_c_does_not_allow_are_replaced(tmp_path):
 
 def test_terms_that_closed_loops_do_not_have(tmp_path):
     with pytest.raises(rd.UnknownNameError, match='term of closed loops'):
-        rd.export_c(CASES['five bars'].dynamics(), tmp_path / 'no', terms=['coriolis_matrix'])
+        rd.export_c(case_of('five bars').dynamics(), tmp_path / 'no', terms=['coriolis_matrix'])
 
 
 def test_a_whole_arm_by_the_command(tmp_path, capsys):

@@ -9,7 +9,7 @@ import pytest
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from synthetic import fourier_motion
+from synthetic import fourier_motion, own_robot
 
 import robodyn_ros as rd
 from robodyn_ros.observation.contacts import ACCIDENTAL, INTENDED, NONE
@@ -31,7 +31,7 @@ from robodyn_ros.observation.health_file import (
 from robodyn_ros.observation.momentum import MomentumObserver
 from robodyn_ros.observation.windows import SLOWEST, WINDOW, Window
 
-TEXT = rd.load_model('urdf/articulated_3r.urdf.xacro').description.urdf
+TEXT = own_robot('articulated_3r')
 FRICTION = {'joints': {name: {'link_friction': {'coulomb': 2.0, 'viscous': 1.0}}
                        for name in ('waist', 'shoulder', 'elbow')}}
 EXPECTED = np.array([0.2, 0.2, 0.1])

@@ -306,7 +306,7 @@ def test_the_pseudo_inertia_is_that_of_a_body(rng):
 
 
 def test_planar_arm_with_gravity_known_by_hand(rng):
-    model = rd.load_model(LWR4.parent / 'planar_2r.urdf.xacro')
+    model = rd.load_model(own_robot('planar_2r'))
     result = rd.identify(model, exact_log(model, rng), kind='rigid', decimation=0.0)
     # the text's a1 to a5 with the centres of mass free to leave the links' lines
     assert result.base_.names == ('Iyy:joint1', 'mx:joint1', 'mz:joint1', 'Iyy:joint2',

@@ -63,11 +63,13 @@ def run(tmp_path_factory):
         before = rms(loop.follow(motion))
         # the world is held until the motion is taken, so that the noise does not depend on the
         # duration of the search
-        loop.begin(motion.at(0.0).q, held=True)
+        loop.begin(motion.at(0.0).q)
+        loop.until(0.1)
+        loop.pause(True)
         taken = len(loop.taken)
         client = Client(world, name='e2e', search_time=5.0, period=10.0, periods=2,
                         torque_margin=0.35, slow=0.05, apply=True)
-        world.wait(lambda: len(loop.taken) > taken, 'the motion', 300.0)
+        world.wait(lambda: len(loop.taken) > taken or client.ended, 'the motion', 200.0)
         loop.pause(False)
         result = client.result()
         assert result.success and result.applied, (result.reasons, loop.controller.log()[-1500:])

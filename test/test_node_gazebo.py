@@ -18,7 +18,7 @@ from rosgraph_msgs.msg import Clock  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 from std_msgs.msg import Float64MultiArray  # noqa: E402
 from std_srvs.srv import Trigger  # noqa: E402
-from synthetic import LWR4  # noqa: E402
+from synthetic import own_robot  # noqa: E402
 
 import robodyn_ros as rd  # noqa: E402
 from robodyn_ros.nodes.processes import NodeProcess  # noqa: E402
@@ -28,7 +28,7 @@ from robodyn_ros.simulation.gazebo_writer import GazeboWriter  # noqa: E402
 
 pytestmark = [pytest.mark.nodes, pytest.mark.real_time]
 
-PLANAR = rd.load_model(LWR4.parent / 'planar_2r.urdf.xacro').description.urdf
+PLANAR = own_robot('planar_2r')
 START = [0.2, -0.3]
 STATES = '/world/robodyn/model/planar_2r/joint_state'
 FLOOD = f"""

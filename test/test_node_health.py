@@ -8,7 +8,7 @@ rclpy = pytest.importorskip('rclpy', reason='ROS 2 is not set up')
 from ros_world import World, payload, trajectory  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 from std_srvs.srv import Trigger  # noqa: E402
-from synthetic import fourier_motion  # noqa: E402
+from synthetic import fourier_motion, own_robot  # noqa: E402
 from trajectory_msgs.msg import JointTrajectory  # noqa: E402
 
 import robodyn_ros as rd  # noqa: E402
@@ -18,7 +18,7 @@ from robodyn_ros.nodes.processes import NodeProcess  # noqa: E402
 from robodyn_ros.nodes.stamps import nanoseconds, set_nanoseconds  # noqa: E402
 
 pytestmark = pytest.mark.nodes
-TEXT = rd.load_model('urdf/articulated_3r.urdf.xacro').description.urdf
+TEXT = own_robot('articulated_3r')
 NAMES = ('waist', 'shoulder', 'elbow')
 MOTORS = {'joints': {name: {'link_friction': {'coulomb': 2.0, 'viscous': 1.0}} for name in NAMES},
           'residual': dict.fromkeys(NAMES, 0.1)}

@@ -11,6 +11,7 @@ from geometry_msgs.msg import WrenchStamped  # noqa: E402
 from ros_world import World, of, seconds  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 from std_srvs.srv import Trigger  # noqa: E402
+from synthetic import own_robot  # noqa: E402
 
 import robodyn_ros as rd  # noqa: E402
 from robodyn_interfaces.msg import Contact  # noqa: E402
@@ -19,7 +20,7 @@ from robodyn_ros.nodes.processes import NodeProcess  # noqa: E402
 from robodyn_ros.nodes.stamps import nanoseconds  # noqa: E402
 
 pytestmark = pytest.mark.nodes
-TEXT = rd.load_model('urdf/articulated_3r.urdf.xacro').description.urdf
+TEXT = own_robot('articulated_3r')
 POSE = [0.2, 0.5, -0.6]
 FORCE = np.array([0.0, 15.0, -20.0, 0.0, 0.0, 0.0])
 EFFORT = '{gravity: removed, commands_add: [gravity]}'

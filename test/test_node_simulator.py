@@ -14,7 +14,7 @@ from rosgraph_msgs.msg import Clock  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 from std_msgs.msg import Float64, Float64MultiArray  # noqa: E402
 from std_srvs.srv import Trigger  # noqa: E402
-from synthetic import LWR4  # noqa: E402
+from synthetic import own_robot  # noqa: E402
 
 import robodyn_ros as rd  # noqa: E402
 from robodyn_ros.control import Gains, computed_torque  # noqa: E402
@@ -23,7 +23,7 @@ from robodyn_ros.simulation import Simulation  # noqa: E402
 
 pytestmark = pytest.mark.nodes
 
-PLANAR = rd.load_model(LWR4.parent / 'planar_2r.urdf.xacro').description.urdf
+PLANAR = own_robot('planar_2r')
 
 
 def simulator(*parameters):
@@ -96,7 +96,7 @@ def test_lock_step_goes_on_after_a_lost_answer_and_with_another_controller(world
             with NodeProcess('feedforward', '--ros-args', '-p', 'mode:=pd', '-p',
                              'watchdog:=false'):
                 world.wait(lambda until=until: states and seconds(states[-1]) > until,
-                           'a running loop', 30.0)
+                           'a running loop')
         assert np.abs(states[-1].position).max() < 1e-2
 
 

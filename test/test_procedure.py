@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import yaml
-from synthetic import LWR4
+from synthetic import own_robot
 
 import robodyn_ros as rd
 from robodyn_ros.excitation import Excitation
@@ -16,8 +16,8 @@ from robodyn_ros.experiment.runs import Runs
 from robodyn_ros.experiment.state_monitor import StateMonitor
 from robodyn_ros.identification import FilterSettings, Thresholds
 
-MODEL = rd.load_model(LWR4.parent / 'planar_2r.urdf.xacro')
-TRUE = rd.load_model(LWR4.parent / 'planar_2r.urdf.xacro', motors={'joints': {
+MODEL = rd.load_model(own_robot('planar_2r'))
+TRUE = rd.load_model(own_robot('planar_2r'), motors={'joints': {
     'joint1': {'armature': 0.2, 'link_friction': {'viscous': 0.5, 'coulomb': 0.3}},
     'joint2': {'armature': 0.03, 'link_friction': {'viscous': 0.1, 'coulomb': 0.2}}}})
 STEP = 4_000_000  # ns between two states

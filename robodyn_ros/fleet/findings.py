@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy
 import scipy.optimize
-import scipy.stats
 
 from robodyn_ros.numerics import safe_divide
 from robodyn_ros.packages import package
