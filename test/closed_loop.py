@@ -1,5 +1,6 @@
 """A controller and a simulated robot in separate processes, for tests that close the loop."""
 
+import time
 from contextlib import ExitStack
 from functools import cached_property
 
@@ -117,6 +118,24 @@ class ClosedLoop:
     def pause(self, held):
         """Pause the world, or let it continue."""
         self.world.pause(held)
+
+    def let_pass(self, seconds):
+        """Let simulated time pass, and hold the world again."""
+        self.pause(False)
+        self.until(self.now() * 1e-9 + seconds)
+        self.pause(True)
+
+    def hold_until(self, condition, what, timeout=200.0):
+        """Hold the world until a condition is true; it advances by a few cycles now and then.
+
+        The controller would take a motion for late if its last state were seconds old.
+        """
+        end = time.monotonic() + timeout
+        self.pause(True)
+        while not condition():
+            assert time.monotonic() < end, f'waited {timeout} s for {what}'
+            self.let_pass(0.02)
+            self.world.spin(0.3)
 
     @cached_property
     def torques(self):

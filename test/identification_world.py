@@ -152,7 +152,7 @@ class Planar:
     def start(self, *parameters):
         with self.paused():
             process = server(self.world, self.root, f'state_timeout:={STATE_TIMEOUT}',
-                             'frozen_after:=0.3', 'start_delay:=0.5', f'lease:={LEASE}',
+                             'frozen_after:=0.3', 'start_delay:=1.0', f'lease:={LEASE}',
                              *parameters, remap=('-r', 'joint_states:=relayed'))
             self.world.spin(0.5)
         self.ended = False
@@ -179,9 +179,8 @@ class Planar:
 
     def let_pass(self, seconds):
         """Let simulated time pass, then hold the world: the server has a present state."""
-        self.hold(False)
-        self.loop.until(self.loop.now() * 1e-9 + seconds)
-        self.hold()
+        self.loop.let_pass(seconds)
+        self._held = True
 
     @contextmanager
     def motion(self):
@@ -192,7 +191,8 @@ class Planar:
         self.let_pass(0.1)
         before = len(self.sent)
         yield
-        self.world.wait(lambda: len(self.sent) > before, 'the motion')
+        self.loop.hold_until(lambda: len(self.sent) > before, 'the motion')
+        self._held = True
         self.hold(False)
 
     def end(self, number):

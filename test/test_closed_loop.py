@@ -55,7 +55,7 @@ def test_gravity_compensation_holds_any_pose(world, rng, name, robot_node):
 @pytest.mark.parametrize('name', ARMS)
 def test_models_track_ten_times_better_than_pd_also_with_a_known_payload(world, name, robot_node):
     text, hand = ARMS[name]
-    rate = {'panda': 250.0, 'ur10': 500.0}[name]
+    rate = {'panda': 250.0, 'ur10': 1000.0}[name]
     with ClosedLoop(world, text, robot=robot_node, simulator=(f'rate:={rate}', *SENSORS),
                     controller=('mode:=pd',)) as loop:
         motion = fast_motion(loop.model)

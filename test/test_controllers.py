@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from exports import ROOT, STRICT, cases, compilers
+from exports import ROOT, STRICT, case_of, compilers
 from robots import planar_2r
 
 import robodyn_ros as rd
@@ -26,7 +26,7 @@ KP, KD, DAMPING, NO_LIMIT = [80.0, 60.0, 20.0], [8.0, 6.0, 2.0], [1.0, 2.0, 0.5]
 
 @pytest.fixture(scope='module')
 def dynamics():
-    return cases()['parametric'].dynamics()
+    return case_of('parametric').dynamics()
 
 
 @pytest.fixture(scope='module')

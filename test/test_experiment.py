@@ -250,6 +250,21 @@ def perform(arm, script, folder, tick=lambda name, fraction: None, opening=0.0):
     play(arm.monitor, script, arm.send, recorder, advance, delay=1.0, lease=0.8)
 
 
+def test_a_piece_is_repeated_until_the_motion_begins(arm, script, tmp_path):
+    """The controller may not have found the server yet when it sends the first piece."""
+    began, sent = time.monotonic(), []
+
+    def advance(name, fraction):
+        if time.monotonic() < began + 1.0:
+            sent.append(len(arm.sent))
+        else:
+            arm.advance(0.1)
+
+    play(arm.monitor, script, arm.send, lambda name: Recorder(
+        tmp_path / name, {JOINT_STATES: JOINT_STATE_TYPE}), advance, delay=1.0, lease=0.8)
+    assert sent[-1] > 1 and all(piece is arm.sent[0][0] for piece, _ in arm.sent[:sent[-1]])
+
+
 def test_the_robot_follows_the_whole_script_without_a_jump(arm, script, tmp_path):
     places = []
     perform(arm, script, tmp_path, lambda *place: places.append(place))

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import scipy.linalg
-from synthetic import LWR4, coloured_noise, fourier_motion, log_of, lwr4_with_drives
+from synthetic import coloured_noise, fourier_motion, log_of, lwr4_with_drives, own_robot
 
 import robodyn_ros as rd
 from robodyn_ros.identification.consistency import (

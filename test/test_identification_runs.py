@@ -57,19 +57,15 @@ def run(tmp_path_factory):
             'rate:=250.0', f'real_time_factor:={PACE}', f'truth_file:={truth}', *NOISE),
                     controller=('mode:=feedforward_pd', 'hold:=5.0', *GAINS)) as loop, \
             NodeProcess('dynamics'), \
-            server(world, folder / 'runs', 'state_timeout:=600.0', 'start_delay:=1.0',
+            server(world, folder / 'runs', 'state_timeout:=600.0', 'start_delay:=10.0',
                    'lease:=100.0'):  # the server may stall
         motion = fast_motion(loop.model)
         before = rms(loop.follow(motion))
-        # the world is held until the motion is taken, so that the noise does not depend on the
-        # duration of the search
-        loop.begin(motion.at(0.0).q)
-        loop.until(0.1)
-        loop.pause(True)
-        taken = len(loop.taken)
+        # the world is held during the search, so that the noise does not depend on its duration
+        loop.begin(motion.at(0.0).q, held=True)
         client = Client(world, name='e2e', search_time=5.0, period=10.0, periods=2,
                         torque_margin=0.35, slow=0.05, apply=True)
-        world.wait(lambda: len(loop.taken) > taken or client.ended, 'the motion', 200.0)
+        client.until('search for the validation', timeout=300.0)
         loop.pause(False)
         result = client.result()
         assert result.success and result.applied, (result.reasons, loop.controller.log()[-1500:])

@@ -20,6 +20,7 @@ from robodyn_ros.experiment.state_monitor import Sample, StateMonitor
 
 TICK = 0.02  # s between two checks of the robot
 RENEWAL = 0.75  # remaining fraction of the lease below which the next piece is sent
+REPEATED = 0.4  # s, wall time after which a piece is sent again if the motion has not begun
 CATCHING_UP = 0.2  # s, enough to receive all states that were queued while this process hung
 
 Send = Callable[[Reference, int], None]
@@ -32,16 +33,26 @@ class _Lease:
     def __init__(self, script: Script, start: int, seconds: float, send: Send):
         self._script, self._start, self._seconds, self._send = script, start, seconds, send
         self._leaves = -np.inf  # time at which the stop of the last piece begins, s from the start
+        self._piece: Reference | None = None  # the last one
+        self._sent = 0.0  # when it was sent, s of the monotonic clock
 
     def expired(self, now: float) -> bool:
         """Return whether the controller has begun to brake at a time (s)."""
         return now > self._leaves > -np.inf
 
     def renew(self, now: float) -> None:
-        """Send the next piece if it is due at a time (s)."""
+        """Send the next piece if it is due at a time (s).
+
+        Before the start, the last piece is repeated: a controller that this process has found may
+        not have found this process yet, and then it receives nothing.
+        """
         if self._leaves - now < RENEWAL * self._seconds:
-            piece, self._leaves = self._script.piece(now, now + self._seconds)
-            self._send(piece, self._start)
+            self._piece, self._leaves = self._script.piece(now, now + self._seconds)
+        elif now >= 0 or time.monotonic() - self._sent < REPEATED:
+            return
+        if self._piece is not None:
+            self._send(self._piece, self._start)
+            self._sent = time.monotonic()
 
     def stop(self, seen: float, now: float) -> None:
         """Brake from a time on (s), unless the controller is already braking.

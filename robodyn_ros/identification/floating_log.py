@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import scipy
 import scipy.ndimage
-import scipy.signal
 from numpy.typing import ArrayLike, NDArray
 
 from robodyn_ros.errors import LogError, UnknownNameError, ValueRangeError, check_type
