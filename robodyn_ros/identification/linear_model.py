@@ -7,13 +7,13 @@ Those of friction are added here, because the friction model is chosen from the 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import cast
 
 import numpy as np
 
 from robodyn_ros.dynamics import ClosedLoopDynamics, FullMotion, RobotDynamics
 from robodyn_ros.errors import IdentificationError, UnknownNameError
+from robodyn_ros.identification.column import Column
 from robodyn_ros.identification.friction import FrictionShape, is_friction
 from robodyn_ros.identification.gear_friction import LOAD_KINDS, GearFriction
 from robodyn_ros.identification.springs import Springs
@@ -22,28 +22,6 @@ from robodyn_ros.model.kinds import ROTOR_KINDS, kind_of
 from robodyn_ros.spatial import Array
 
 STANDARD = len(PARAMETER_NAMES)
-
-
-@dataclass(frozen=True)
-class Column:
-    """One parameter of the linear model.
-
-    Attributes
-    ----------
-    name : str
-        ``PARAMETER:JOINT``.
-    standard : int
-        Index in ``model.standard_parameters``; -1 for friction terms beyond those.
-    term : str
-        The parameter, for example ``Ixx``, ``Fvl``, ``Fs``.
-    body : int
-        Index in ``model.body_joints``; -1 for the payload, and their number for a floating base.
-    """
-
-    name: str
-    standard: int
-    term: str
-    body: int
 
 
 class LinearModel:
