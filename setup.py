@@ -12,6 +12,7 @@ EXTRAS = {
     'equations': ['sympy'],
     'formats': ['h5py', 'pyarrow'],
     'identify': ['clarabel', 'jinja2', 'matplotlib', 'plotly', 'rich', 'rosbags', 'scipy'],
+    'residual': ['scikit-learn', 'scipy'],
     'sim': ['mujoco'],
     'meshes': ['scipy', 'trimesh'],
     'demo': ['matplotlib', 'mujoco', 'rich', 'scipy'],
@@ -63,8 +64,8 @@ setup(
     python_requires='>=3.10',
     install_requires=['llvmlite>=0.39', 'lxml', 'numpy', 'PyYAML', 'urdfdom-py', 'xacro'],
     extras_require={**EXTRAS, 'all': sorted({
-        name for key in ('identify', 'sim', 'meshes', 'demo', 'notebook', 'view', 'formats',
-                         'fleet', 'equations')
+        name for key in ('identify', 'residual', 'sim', 'meshes', 'demo', 'notebook', 'view',
+                         'formats', 'fleet', 'equations')
         for name in EXTRAS[key]})},
     data_files=[
         ('share/ament_index/resource_index/packages', [f'resource/{NAME}']),

@@ -38,6 +38,7 @@ if TYPE_CHECKING:  # imported when first used
         inertia_bounds,
         term_bounds,
     )
+    from robodyn_ros.dynamics.residual_torque import ResidualTorque
     from robodyn_ros.excitation import (
         Excitation,
         Limits,
@@ -107,25 +108,27 @@ _LAZY = {
         'validation_plan'), 'excitation'),
     **dict.fromkeys(('Model', 'build_model', 'load_model', 'model_from_dh'), 'model'),
     'Inertial': 'spatial',
+    'ResidualTorque': 'dynamics.residual_torque',
     'export_c': 'export',
     **dict.fromkeys(('SimulatedMotion', 'simulate'), 'simulation.integrate'),
     'write_mjcf': 'simulation.mjcf',
 }
 
 __all__ = [
-    'BaseMotion', 'BaseParameters', 'ClosedLoopDynamics', 'CrossValidation', 'DescriptionError',
-    'DriveGains', 'Dynamics', 'ElasticTorque', 'Energy', 'Excitation', 'FilterSettings',
-    'FlexibleDynamics', 'FloatingBaseLog', 'FloatingBaseMotion', 'FloatingBaseResult',
-    'FloatingLoopDynamics', 'IdentificationError', 'IdentifiedPayload', 'InertiaBounds',
-    'Inertial', 'LagrangeEuler', 'Limits', 'Log', 'LogError', 'LogFormat', 'Model',
-    'ModelUncertainty', 'OperationalSpace', 'Plan', 'Result', 'RobodynError', 'RobotDynamics',
-    'Rollout', 'Settings', 'ShapeError', 'SimulatedMotion', 'TermBounds', 'Terms', 'Thresholds',
-    'UnknownNameError', 'Validation', 'ValueRangeError', '__version__', 'base_parameters',
-    'build_model', 'cross_validate', 'dynamics_of', 'export_c', 'floating_base_motion', 'identify',
-    'identify_drive_gains', 'identify_floating_base', 'identify_payload', 'inertia_bounds',
-    'load_model', 'model_from_dh', 'optimise_excitation', 'optimize_excitation',
-    'read_floating_base_log', 'read_log', 'reduce', 'roll_out', 'save_motors', 'save_parameters',
-    'simulate', 'term_bounds', 'validate', 'validation_plan', 'write_mjcf', 'write_urdf',
+    'BaseMotion', 'BaseParameters', 'ClosedLoopDynamics', 'CrossValidation',
+    'DescriptionError', 'DriveGains', 'Dynamics', 'ElasticTorque', 'Energy', 'Excitation',
+    'FilterSettings', 'FlexibleDynamics', 'FloatingBaseLog', 'FloatingBaseMotion',
+    'FloatingBaseResult', 'FloatingLoopDynamics', 'IdentificationError', 'IdentifiedPayload',
+    'InertiaBounds', 'Inertial', 'LagrangeEuler', 'Limits', 'Log', 'LogError', 'LogFormat',
+    'Model', 'ModelUncertainty', 'OperationalSpace', 'Plan', 'ResidualTorque', 'Result',
+    'RobodynError', 'RobotDynamics', 'Rollout', 'Settings', 'ShapeError', 'SimulatedMotion',
+    'TermBounds', 'Terms', 'Thresholds', 'UnknownNameError', 'Validation', 'ValueRangeError',
+    '__version__', 'base_parameters', 'build_model', 'cross_validate', 'dynamics_of',
+    'export_c', 'floating_base_motion', 'identify', 'identify_drive_gains',
+    'identify_floating_base', 'identify_payload', 'inertia_bounds', 'load_model',
+    'model_from_dh', 'optimise_excitation', 'optimize_excitation', 'read_floating_base_log',
+    'read_log', 'reduce', 'roll_out', 'save_motors', 'save_parameters', 'simulate',
+    'term_bounds', 'validate', 'validation_plan', 'write_mjcf', 'write_urdf',
 ]
 
 

@@ -23,10 +23,13 @@ EXTRAS = {
     'rich': 'demo',
     'rosbags': 'identify',
     'scipy': 'identify',
+    'sklearn': 'residual',
     'sympy': 'equations',
     'trimesh': 'meshes',
     'viser': 'view',
 }
+
+NAMES = {'sklearn': 'scikit-learn'}  # of distributions that differ from those of their modules
 
 
 def package(module: str) -> Any:
@@ -47,11 +50,11 @@ def package(module: str) -> Any:
     except ImportError as error:
         name = module.partition('.')[0]
         if name in EXTRAS:
-            raise MissingPackageError(name, EXTRAS[name]) from error
+            raise MissingPackageError(NAMES.get(name, name), EXTRAS[name]) from error
         raise explained(error) from None
 
 
 def explained(error: ImportError) -> ImportError:
     """Return an import error, as a `MissingPackageError` if the package is one of `EXTRAS`."""
     name = (error.name or '').partition('.')[0]
-    return MissingPackageError(name, EXTRAS[name]) if name in EXTRAS else error
+    return MissingPackageError(NAMES.get(name, name), EXTRAS[name]) if name in EXTRAS else error

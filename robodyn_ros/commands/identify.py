@@ -43,7 +43,7 @@ from robodyn_ros.identification import (
     read_log,
 )
 from robodyn_ros.model import Model, load_model
-from robodyn_ros.model.kinds import FRICTION_NAMES, KIND_NAMES, METHODS
+from robodyn_ros.model.kinds import FRICTION_NAMES, KIND_NAMES, METHODS, RESIDUAL_MODELS
 from robodyn_ros.report.record import RECORD, Record, hashes_of
 
 
@@ -72,6 +72,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_kind(parser, KIND_NAMES)
     add_choice(parser, '--friction', 'MODEL', 'friction model', FRICTION_NAMES, 'auto')
     add_choice(parser, '--method', 'METHOD', 'method of the estimate', METHODS, 'weighted')
+    add_choice(parser, '--residual-model', 'MODEL', 'model of what rigid bodies and friction do '
+               'not explain, kept where it lowers the error on data left out of the fit',
+               RESIDUAL_MODELS, 'none')
     add_filter(parser)
     add('--decimation', type=float, metavar='HZ',
         help='cut-off frequency of the parallel filter; 0 switches it off')
@@ -126,7 +129,8 @@ def run(options: argparse.Namespace) -> int:
                               else tuple(options.corridor)), decimation=options.decimation,
         slow=_slow(options, model), guard=options.guard, joints=options.joints,
         torques_of=options.torques_of, friction_width=options.friction_width,
-        payload=options.payload, payload_mass=options.payload_mass)
+        payload=options.payload, payload_mass=options.payload_mass,
+        residual_model=options.residual_model)
     if options.cross_validate:
         return _cross_validate(options, robot, settings)
     thresholds = _thresholds(options.accept)

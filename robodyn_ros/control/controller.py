@@ -252,6 +252,8 @@ class Controller:
         try:
             self._pose = law.dynamics.positions(sample[0], near=self._pose)
             tau = law.dynamics.inverse_dynamics(*sample, near=self._pose)
+            if law.residual is not None:
+                tau = tau + law.residual.torque(sample[0], sample[1])
         except RobodynError as error:
             self.end(now, str(error))
             return self._go_on_ending(now)

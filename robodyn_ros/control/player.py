@@ -20,10 +20,12 @@ from robodyn_ros.control.tuning import (
     NO_REACTION,
     Tolerances,
     Tuning,
+    residual_of,
     tolerances_of,
     tuning_of,
 )
 from robodyn_ros.dynamics import RobotDynamics
+from robodyn_ros.dynamics.residual_torque import ResidualTorque
 from robodyn_ros.errors import RobodynError
 from robodyn_ros.spatial import Array
 
@@ -58,12 +60,15 @@ class Law:
         When references end, and how far the robot may be from them.
     on_contact : str
         Reaction to an accidental contact, one of `REACTIONS`.
+    residual : ResidualTorque or None
+        A bounded torque beyond the robot's dynamics, which is added to feed-forward torques.
     """
 
     dynamics: RobotDynamics
     tuning: Tuning | None
     tolerances: Tolerances
     on_contact: str = NO_REACTION
+    residual: ResidualTorque | None = None
 
     @classmethod
     def of(cls, values: Mapping[str, Any], dynamics: RobotDynamics) -> Law:
@@ -74,9 +79,10 @@ class Law:
         RobodynError
             A value is invalid; the message names it.
         """
-        return cls(dynamics, tuning_of(values, dynamics),
+        residual = residual_of(values, dynamics.joints.joint_names)
+        return cls(dynamics, tuning_of(values, dynamics, residual),
                    tolerances_of(values, dynamics.joints.n),
-                   values.get('on_contact', NO_REACTION))
+                   values.get('on_contact', NO_REACTION), residual)
 
 
 @dataclass(frozen=True, eq=False)
@@ -224,7 +230,7 @@ class Player:
         """
         joints = law.dynamics.joints
         try:
-            tau, saturated = efforts(reference, law.dynamics)
+            tau, saturated = efforts(reference, law.dynamics, law.residual)
             if q is not None:
                 check_limits(reference, joints)
         except RobodynError as error:
@@ -239,7 +245,7 @@ class Player:
             try:
                 check_start(reference, max(clock - (start or clock), 0) * 1e-9, q,
                             law.tolerances.start, joints)
-                check_torque(reference, law.dynamics)
+                check_torque(reference, law.dynamics, law.residual)
             except RobodynError as error:
                 raise ReferenceRefused(str(error)) from None
         return playing, tau, saturated

@@ -6,6 +6,7 @@ import numpy as np
 
 from robodyn_ros.control.reference import Reference, saturate
 from robodyn_ros.dynamics import RobotDynamics
+from robodyn_ros.dynamics.residual_torque import ResidualTorque
 from robodyn_ros.errors import ValueRangeError
 from robodyn_ros.model import Joints
 from robodyn_ros.spatial import Array
@@ -65,8 +66,11 @@ def check_start(reference: Reference, time: float, q: Array, tolerance: float,
             f'at most start_tolerance, {tolerance:g}')
 
 
-def check_torque(reference: Reference, dynamics: RobotDynamics) -> None:
+def check_torque(reference: Reference, dynamics: RobotDynamics,
+                 residual: ResidualTorque | None = None) -> None:
     """Check that the torques along the whole motion stay within the effort limits.
+
+    A residual torque is included, see `torques`.
 
     Raises
     ------
@@ -77,7 +81,8 @@ def check_torque(reference: Reference, dynamics: RobotDynamics) -> None:
     limit, names = dynamics.joints.effort_limit, dynamics.joints.joint_names
     times, *motion = reference.dense(MOST_SAMPLES)
     for first in range(0, len(times), AT_ONCE):
-        tau = torques(dynamics, *(part[first:first + AT_ONCE] for part in motion))
+        q, qd, qdd = (part[first:first + AT_ONCE] for part in motion)
+        tau = torques(dynamics, q, qd, qdd, residual)
         over = np.abs(tau) > limit
         if over.any():
             sample, joint = np.argwhere(over)[0]
@@ -87,8 +92,11 @@ def check_torque(reference: Reference, dynamics: RobotDynamics) -> None:
                 f'at most its effort limit, {limit[joint]:.4g}; a slower motion needs less')
 
 
-def torques(dynamics: RobotDynamics, q: Array, qd: Array, qdd: Array) -> Array:
+def torques(dynamics: RobotDynamics, q: Array, qd: Array, qdd: Array,
+            residual: ResidualTorque | None = None) -> Array:
     """Return the generalised forces of a motion, shape (N, n), N m or N.
+
+    Those of a residual model are added, if there is one.
 
     Raises
     ------
@@ -96,13 +104,16 @@ def torques(dynamics: RobotDynamics, q: Array, qd: Array, qdd: Array) -> Array:
         The forces are not finite.
     """
     tau = dynamics.inverse_dynamics(q, qd, qdd)
+    if residual is not None:
+        tau = tau + residual.torque(q, qd)
     if not np.isfinite(tau).all():
         raise ValueRangeError('torque of the reference', 'not finite', 'a moderate motion')
     return tau
 
 
-def efforts(reference: Reference, dynamics: RobotDynamics) -> tuple[Array, Array]:
-    """Return the limited generalised forces at the points of a motion.
+def efforts(reference: Reference, dynamics: RobotDynamics,
+            residual: ResidualTorque | None = None) -> tuple[Array, Array]:
+    """Return the limited generalised forces at the points of a motion, see `torques`.
 
     Returns
     -------
@@ -116,7 +127,7 @@ def efforts(reference: Reference, dynamics: RobotDynamics) -> tuple[Array, Array
     ValueRangeError
         The forces are not finite.
     """
-    parts = [torques(dynamics, *(part[first:first + AT_ONCE] for part in (
-        reference.q, reference.qd, reference.qdd)))
-        for first in range(0, len(reference.times), AT_ONCE)]
+    parts = [torques(dynamics, reference.q[a:a + AT_ONCE], reference.qd[a:a + AT_ONCE],
+                     reference.qdd[a:a + AT_ONCE], residual)
+             for a in range(0, len(reference.times), AT_ONCE)]
     return saturate(np.concatenate(parts), dynamics.joints.effort_limit)

@@ -264,4 +264,5 @@ def _law(phase: str, dynamics: RobotDynamics, tuning: Tuning, state: tuple[Array
         return computed_torque(dynamics, q, qd, q_r, qd_r, qdd_r, tuning.acceleration_gains,
                                near)
     law = feedforward_pd if tuning.law == 'feedforward_pd' else feedforward_gravity
-    return law(dynamics, q, qd, q_r, qd_r, qdd_r, tuning.gains, near)
+    torque = law(dynamics, q, qd, q_r, qd_r, qdd_r, tuning.gains, near)
+    return torque if tuning.residual is None else torque + tuning.residual.torque(q_r, qd_r)

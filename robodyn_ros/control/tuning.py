@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from robodyn_ros.control.laws import Gains, automatic_gains
 from robodyn_ros.dynamics import FlexibleDynamics, RobotDynamics
+from robodyn_ros.dynamics.residual_torque import ResidualTorque
 from robodyn_ros.errors import ShapeError, UnknownNameError, ValueRangeError
 from robodyn_ros.spatial import Array
 
@@ -51,6 +52,8 @@ class Tuning:
         Dynamics of an elastic arm whose motors are measured, for ``elastic_feedforward_pd``.
     brake_time : float
         Time for which a stop after a contact brakes before the torque goes to zero, s.
+    residual : ResidualTorque, optional
+        A bounded torque that is added to feed-forward torques at the reference.
     """
 
     law: str
@@ -64,6 +67,7 @@ class Tuning:
     rate_limit: Array
     flexible: FlexibleDynamics | None = None
     brake_time: float = 0.5
+    residual: ResidualTorque | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,7 +118,20 @@ def check_values(values: Mapping[str, Any]) -> None:
                               f'at least state_timeout, {values["state_timeout"]} s')
 
 
-def tuning_of(values: Mapping[str, Any], dynamics: RobotDynamics) -> Tuning | None:
+def residual_of(values: Mapping[str, Any], names: Sequence[str]) -> ResidualTorque | None:
+    """Return the residual model for the joints, from the file that the values name, if any.
+
+    Raises
+    ------
+    RobodynError
+        The file cannot be read, or was identified for other joints.
+    """
+    path = values.get('residual_model', '')
+    return ResidualTorque.read(path).for_joints(names) if path else None
+
+
+def tuning_of(values: Mapping[str, Any], dynamics: RobotDynamics,
+              residual: ResidualTorque | None = None) -> Tuning | None:
     """Return the tuning for named values; None in the open loop.
 
     Raises
@@ -144,7 +161,7 @@ def tuning_of(values: Mapping[str, Any], dynamics: RobotDynamics) -> Tuning | No
     return Tuning(values['mode'], Gains(kp, kd), acceleration, damping,
                   values['friction_compensation'], values['state_timeout'], values['zero_after'],
                   values['ramp'], np.where(rate > 0, rate, np.inf), flexible,
-                  values.get('brake_time', 0.5))
+                  values.get('brake_time', 0.5), residual)
 
 
 def tolerances_of(values: Mapping[str, Any], n: int) -> Tolerances:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from robodyn_ros.description.effort import read_effort
+from robodyn_ros.description.friction_temperature import BY_TEMPERATURE, FrictionTemperature
 from robodyn_ros.description.motors import set_motor_value
 from robodyn_ros.description.robot import (
     CURVE,
@@ -32,7 +33,8 @@ from robodyn_ros.spatial import Array
 _KEYS = ('joints', 'gear_matrix', 'effort', 'contact', 'residual')  # the last two: observer
 _JOINT_KEYS = ('gear_ratio', 'rotor_inertia', 'armature', 'spin_axis', 'carrier', 'rotor_mass',
                'rotor_position', 'rotor_in_link', 'motor_friction', 'link_friction',
-               'friction_curve', 'spring', 'drive_gain', 'stiffness', 'stiffness_damping')
+               'friction_curve', 'friction_temperature', 'spring', 'drive_gain', 'stiffness',
+               'stiffness_damping')
 _INERTIAS = ('gear_ratio', 'armature', 'rotor_inertia')
 _FRICTION_KEYS = ('viscous', 'coulomb', 'offset')
 _SHORTEST_AXIS = 1e-8  # the direction of a shorter vector is round-off
@@ -102,6 +104,11 @@ def _with_joint(description: RobotDescription, joint: Joint, entry: Section,
         values = entry.section('spring', SPRING)
         spring = Spring(**{key: values.number(key) for key in values})
         description = replace(description, springs={**description.springs, joint.name: spring})
+    if 'friction_temperature' in entry:
+        section = entry.section('friction_temperature', BY_TEMPERATURE)
+        found = FrictionTemperature(**{key: section.number(key) for key in section})
+        description = replace(description, friction_temperature={
+            **description.friction_temperature, joint.name: found})
     return description
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, fields, replace
 
 import numpy as np
 
+from robodyn_ros.description.friction_temperature import FrictionTemperature
 from robodyn_ros.description.spring import Spring
 from robodyn_ros.spatial import Array, Inertial
 
@@ -321,6 +322,7 @@ class RobotDescription:
     link_friction: dict[str, Friction] = field(default_factory=dict)
     friction_curve: dict[str, FrictionCurve] = field(default_factory=dict)
     springs: dict[str, Spring] = field(default_factory=dict)
+    friction_temperature: dict[str, FrictionTemperature] = field(default_factory=dict)
     gear_matrix: GearMatrix | None = None
     findings: tuple[Finding, ...] = ()
     urdf: str | bytes = field(default='', repr=False)

@@ -40,11 +40,12 @@ PARAMETERS, URDF, MOTORS, REPORT = ('parameters.yaml', 'identified.urdf', 'motor
                                     'report.html')
 SIGNIFICANT = 'significant.yaml'  # the estimate of the significant parameters alone
 LOOPS = 'loops.yaml'  # the cuts of a description with closed loops
+RESIDUAL = 'residual.npz'  # the residual model
 Motion = tuple[Array, Array, Array, Array]  # t, q, qd, tau
 FIT_FRACTION = 0.7  # first part of a log that is used for the fit if the rest validates it
 PHASES = ('reading and filtering', 'filters', 'friction', 'base parameters',
           'observation matrices', 'estimate', 'statistics', 'physical consistency',
-          'validation on other data', 'writing')
+          'residual model', 'validation on other data', 'writing')
 
 
 @dataclass(frozen=True, eq=False)
@@ -226,6 +227,8 @@ def write_results(result: Result, validation: Validation, consistent: Validation
         shutil.rmtree(fresh, ignore_errors=True)
         fresh.mkdir()
         save_parameters(result, fresh / PARAMETERS, validation)
+        if result.residual_ is not None:
+            result.residual_.save(fresh / RESIDUAL)
         if reduced is not None:
             save_parameters(reduced, fresh / SIGNIFICANT)
         if result.model.description.urdf:

@@ -25,6 +25,7 @@ TOLERANCE = 1e-4  # relative to the largest column of its kind; rounding pi/2 to
 STATES = 40  # random states for each parameter of the linear model, over all joints
 LEAST_STATES = 60  # fewest random states
 SPEED, ACCELERATION = 2.0, 5.0  # standard deviations, rad/s or m/s and per s^2
+WARMTH = 5.0  # standard deviation of the temperatures, K
 # proximal bodies come first, and in each body the parameters that the literature keeps
 _ORDER = {name: k for k, name in enumerate((
     'Ixx', 'Ixy', 'Ixz', 'Iyz', 'Izz', 'mx', 'my', 'mz', 'Iyy', 'm', 'Ia'))}
@@ -136,7 +137,11 @@ def _random_states(linear: LinearModel) -> tuple[Array, Array]:
             q, motion = _poses(linear, rng, count), None
         else:
             q, motion = closed_motions(linear.loops, rng, qd)
-        w = linear.regressor(q, qd, qdd, loaded=loaded, motion=motion)
+        friction = None
+        if len(linear.friction.reference):  # random temperatures as well
+            warm = linear.friction.reference + WARMTH * rng.normal(size=qd.shape)
+            friction = linear.gears.states(qd, temperature=warm)
+        w = linear.regressor(q, qd, qdd, loaded=loaded, motion=motion, friction=friction)
         if motion is not None:  # states near singularities, with fast joints, must not dominate
             fast = np.abs(motion.qdd(qdd)).max(axis=1) / ACCELERATION
             w /= np.maximum(fast, 1.0)[:, None, None]

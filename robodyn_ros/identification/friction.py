@@ -15,7 +15,7 @@ from robodyn_ros.spatial import Array
 
 STRIBECK_SPEED = 0.1  # default of the Stribeck velocity, relative to each joint's fast speed
 REST = 0.05  # s, shortest time for which a joint is slow if it is at rest
-_SIGN_TERMS = ('Fc', 'Fs', 'Fr', 'Ft')  # terms that change their sign with the direction
+_SIGN_TERMS = ('Fc', 'Fs', 'Fr', 'Ft', 'Fk')  # terms that change their sign with the direction
 
 
 class Source(NamedTuple):
@@ -52,6 +52,26 @@ class Source(NamedTuple):
         return np.abs(loads[:, joint])
 
 
+@dataclass(frozen=True, eq=False)
+class FrictionStates:
+    """What friction depends on along a motion, besides velocities and loads.
+
+    Attributes
+    ----------
+    direction : ndarray, shape (N, sources)
+        Direction of each source of friction, from -1 to 1.
+    warmth : ndarray, shape (N, sources)
+        Temperature above the reference temperature, K; zero where it was not measured.
+    """
+
+    direction: Array
+    warmth: Array
+
+    def __getitem__(self, part: slice) -> FrictionStates:
+        """Return a part of the samples."""
+        return FrictionStates(self.direction[part], self.warmth[part])
+
+
 @dataclass(frozen=True)
 class FrictionShape:
     """The friction model, and how its direction changes at standstill.
@@ -68,7 +88,8 @@ class FrictionShape:
         last two together); ``asymmetric``: the viscous friction differs by direction,
         ``Fa |s|``; ``stribeck``: ``Fs d exp(-|s| / v)`` with the direction d; ``root``:
         ``Fr d sqrt|s|``; ``load``: ``Ft d |tau|`` with the torque tau that the gear transmits to
-        the link; ``rich``: all velocity-dependent terms; ``chosen``: those in `terms`.
+        the link; ``rich``: all velocity-dependent terms; ``chosen``: those in `terms`, which may
+        also be ``Fw w s`` and ``Fk w d`` with the temperature w above the reference.
     width : float
         Width of the change of direction, as a fraction of each joint's fast speed.
     speed : ndarray, shape (n,)
@@ -85,6 +106,8 @@ class FrictionShape:
         no load-dependent friction.
     springs : mapping of int to tuple of str
         Terms of the springs at joints, by body, see `Springs`; they are chosen with the friction.
+    reference : ndarray, shape (n,)
+        Reference temperature of each joint, degrees Celsius. Empty: none was measured.
     """
 
     model: str = 'coulomb'
@@ -95,6 +118,7 @@ class FrictionShape:
     stribeck: Mapping[tuple[int, str], float] = field(default_factory=dict)
     load: Array = field(default_factory=lambda: np.zeros(0))
     springs: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    reference: Array = field(default_factory=lambda: np.zeros(0))
 
     def __post_init__(self) -> None:
         """Check the name of the friction model."""
@@ -154,7 +178,7 @@ class FrictionShape:
         return direction
 
     def values(self, term: str, source: Source, speed: Array, direction: Array,
-               load: Array | float = 0.0) -> Array:
+               load: Array | float = 0.0, warmth: Array | float = 0.0) -> Array:
         """Return a friction term for a parameter of one, shape (N,).
 
         Parameters
@@ -167,10 +191,16 @@ class FrictionShape:
             Speeds (rad/s or m/s) and the direction of friction.
         load : ndarray, shape (N,)
             Magnitude of the transmitted torque, N m or N.
+        warmth : ndarray, shape (N,)
+            Temperature above the reference temperature, K.
         """
         kind = term.rstrip('lm')
         if kind == 'Fv':
             return speed
+        if kind == 'Fw':
+            return speed * warmth
+        if kind == 'Fk':
+            return np.asarray(direction * warmth)
         if kind == 'off':
             return np.ones_like(speed)
         if kind == 'Fa':

@@ -37,7 +37,10 @@ CERTAIN_OF_SEVERAL = 1.64  # exceeded by chance in one case of twenty
 UNIFORM = ('coulomb', 'asymmetric', 'stribeck', 'root')  # one for all joints, for comparison
 REFINEMENTS = 2  # iterations for transmitted torques, which depend on the links' parameters
 NAMES = {'Fs': 'Stribeck friction', 'Ft': 'load-dependent friction', 'Kl': 'spring',
-         'Ks': 'sine of a spring at a crank', 'Kc': 'cosine of a spring at a crank'}
+         'Ks': 'sine of a spring at a crank', 'Kc': 'cosine of a spring at a crank',
+         'Fw': 'viscous friction by temperature', 'Fk': 'Coulomb friction by temperature'}
+BY_TEMPERATURE = ('Fw', 'Fk')
+LEAST_WARMTH = 1.0  # K, smallest range of a joint's temperature for which these are tried
 
 Key = tuple[int, str]
 
@@ -92,6 +95,12 @@ def friction_for(dynamics: RobotDynamics, segments: list[Segment], shape: Fricti
                  notes: list[str]) -> FrictionChoice:
     """Return the friction model that the settings name, or choose it if they say ``auto``."""
     width = settings.friction_width
+    warm = [s.temperature for s in segments if s.temperature is not None]
+    if warm and len(warm) < len(segments):
+        notes.append(f'{len(segments) - len(warm)} of {len(segments)} pieces have no '
+                     'temperatures: those of the others are assumed for them on average')
+    if warm and dynamics.tree is dynamics:
+        shape = replace(shape, reference=np.concatenate(warm).mean(axis=0))
     linear = LinearModel(dynamics, settings.kind, friction=shape, joints=settings.joints)
     observations = Observations(linear, segments, decimation=filtering.decimation, **options)
     if settings.friction != 'auto' or settings.kind == 'rigid':
@@ -275,9 +284,12 @@ class _Trial:
         sets = [('Fs', velocity) for velocity in VELOCITIES]
         if len(self.search.load):
             sets.append(('Ft', STRIBECK_SPEED))
+        warm = self._warm_sources()
+        sets += [(term, STRIBECK_SPEED) for term in BY_TEMPERATURE if warm]
         for term, velocity in sets:
             linear = self.search.model(replace(
-                self.shape, model='chosen', terms=dict.fromkeys(keys, (term,)),
+                self.shape, model='chosen', terms=dict.fromkeys(
+                    warm if term in BY_TEMPERATURE else keys, (term,)),
                 stribeck=dict.fromkeys(keys, velocity), load=self.search.load))
             new = [k for k, one in enumerate(linear.gears.terms) if one.standard < 0]
             parts.append([f[:, :, new] for f in self.search.coarse.friction(linear)])
@@ -288,6 +300,16 @@ class _Trial:
         parts.append(self.search.coarse.springs(linear))
         found += [Candidate((one.body, 'k'), one.name) for one in linear.springs.terms]
         return found, [np.concatenate(columns, axis=2) for columns in zip(*parts, strict=True)]
+
+    def _warm_sources(self) -> list[Key]:
+        """Return the gears of the joints whose temperatures were measured and have changed."""
+        if not len(self.shape.reference):
+            return []
+        measured = np.concatenate([s.temperature for s in self.search.coarse.observations.segments
+                                   if s.temperature is not None])
+        changed = np.ptp(measured, axis=0) >= LEAST_WARMTH
+        return [source.key for source in self.search.linear.gears.sources
+                if source.side == 'l' and changed[np.flatnonzero(source.row)[0]]]
 
     def _words(self, one: Candidate) -> str:
         """Return the name of an added term for messages."""

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from robodyn_ros.identification.friction import FrictionShape, Source
+from robodyn_ros.identification.friction import FrictionShape, FrictionStates, Source
 from robodyn_ros.model import LINK_FRICTION, MOTOR_FRICTION, PARAMETER_NAMES, Model
 from robodyn_ros.spatial import Array
 
@@ -98,8 +98,9 @@ class GearFriction:
                               float(source.row[joint])))
         return found
 
-    def directions(self, qd: Array, rate: float | None = None) -> Array:
-        """Return the direction of each source, shape (N, sources).
+    def states(self, qd: Array, rate: float | None = None, temperature: Array | None = None,
+               ) -> FrictionStates:
+        """Return the direction and the temperature of each source.
 
         Parameters
         ----------
@@ -108,13 +109,20 @@ class GearFriction:
         rate : float, optional
             Sampling rate of a motion, Hz; its direction is then kept at rest. By default the
             directions are those of the velocities.
+        temperature : ndarray, shape (N, n), optional
+            Temperatures of the joints, degrees Celsius; default: the reference temperatures.
         """
-        return np.array([
+        direction = np.array([
             self.shape.direction(qd @ s.row, s.row) if rate is None
             else self.shape.directions(qd @ s.row, s.row, rate)
             for s in self.sources]).reshape(-1, len(qd)).T
+        warmth = np.zeros_like(direction)
+        if temperature is not None and len(self.shape.reference):
+            joints = [int(np.flatnonzero(s.row)[0]) for s in self.sources]
+            warmth = (temperature - self.shape.reference)[:, joints]
+        return FrictionStates(direction, warmth)
 
-    def values(self, qd: Array, directions: Array, loads: Array | None,
+    def values(self, qd: Array, states: FrictionStates, loads: Array | None,
                ) -> Iterator[tuple[int, list[tuple[int, float]], Array]]:
         """Yield (index of the term, its rows with their factors, its values).
 
@@ -122,8 +130,8 @@ class GearFriction:
         ----------
         qd : ndarray, shape (N, n)
             Velocities of all joints of the tree, rad/s or m/s.
-        directions : ndarray, shape (N, sources)
-            See `directions`.
+        states : FrictionStates
+            See `states`.
         loads : ndarray, shape (N, n), optional
             Torques that the gears transmit; required for load-dependent friction.
         """
@@ -133,8 +141,9 @@ class GearFriction:
                 if term.source == place:
                     load = source.load(loads) if loads is not None and term.name[:2] == 'Ft' \
                         else 0.0
-                    yield index, rows, self.shape.values(term.name, source, speed,
-                                                         directions[:, place], load)
+                    yield index, rows, self.shape.values(
+                        term.name, source, speed, states.direction[:, place], load,
+                        states.warmth[:, place])
 
     def pullback(self, qd: Array, g: Array) -> Array:
         """Return the gradient of ``sum(g * columns)`` with respect to velocities, shape (N, n).

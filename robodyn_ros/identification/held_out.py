@@ -60,7 +60,7 @@ def validate(result: Result, logs: Log | Sequence[Log], *, consistent: bool = Fa
                                 known=known_parameters(settings),
                                 **sample_options(result.linear.whole, settings))
     found = validate_on(observations, result.consistent_ if consistent else result.theta_,
-                        result.evidence_, thresholds)
+                        result.evidence_, thresholds, result.residual_)
     return replace(found, sources=tuple((log.source, digest_of(log)) for log in every),
                    simulate=partial(_rollout, result, segments))
 

@@ -16,6 +16,7 @@ from robodyn_ros.model import Model
 from robodyn_ros.spatial import Array
 
 SPEED_STEP = 7  # every seventh sample suffices to fit a curve of two or three parameters
+WARM = ('Fw', 'Fk')  # changes of viscous and Coulomb friction per kelvin
 PLACES = {'Fv': 'viscous', 'Fc': 'coulomb', 'of': 'offset', 'Fa': 'asymmetric', 'Fs': 'stribeck',
           'Ft': 'load'}  # of the terms in a friction curve
 
@@ -50,17 +51,33 @@ def identified_model(linear: LinearModel, theta: Array, observations: Observatio
     curve = linear.model.friction_curve.copy()
     curve[list(linear.bodies)] = np.nan
     rich = [source for source in linear.gears.sources
-            if any(linear.columns[k].standard < 0 for k in _of_source(linear, source))]
+            if any(linear.columns[k].standard < 0 and linear.columns[k].term[:2] not in WARM
+                   for k in _of_source(linear, source))]
     if rich:
         speeds, loads = _states(linear, observations)
         for source in rich:
             for standard, value in _approximated(linear, theta, source, speeds, loads).items():
                 chi[standard] = value
-            terms = [linear.columns[k].term[:2] for k in _of_source(linear, source)]
-            if source.side == 'l' and set(terms) <= set(PLACES):
+            terms = {linear.columns[k].term[:2] for k in _of_source(linear, source)} - set(WARM)
+            if source.side == 'l' and terms <= set(PLACES):
                 curve[source.body] = _curve(linear, theta, source)
     model = linear.model.with_standard_parameters(chi)
-    return replace(model, friction_curve=curve, spring=spring)
+    return replace(model, friction_curve=curve, spring=spring,
+                   friction_temperature=_by_temperature(linear, theta))
+
+
+def _by_temperature(linear: LinearModel, theta: Array) -> Array:
+    """Return how the friction of each joint depends on its temperature, see `Model`."""
+    found = linear.model.friction_temperature.copy()
+    found[list(linear.bodies)] = np.nan
+    for source in linear.gears.sources:
+        slopes = {linear.columns[k].term[:2]: float(theta[k]) for k in _of_source(linear, source)
+                  if linear.columns[k].term[:2] in WARM}
+        if slopes:
+            joint = int(np.flatnonzero(source.row)[0])
+            found[source.body] = [linear.friction.reference[joint],
+                                  *(slopes.get(term, 0.0) for term in WARM)]
+    return found
 
 
 def _of_source(linear: LinearModel, source: Source) -> list[int]:
@@ -74,7 +91,8 @@ def _curve(linear: LinearModel, theta: Array, source: Source) -> list[float]:
     values = dict.fromkeys(CURVE, 0.0)
     values['stribeck_velocity'] = linear.friction.stribeck_velocity(source)
     for k in _of_source(linear, source):
-        values[PLACES[linear.columns[k].term[:2]]] = float(theta[k])
+        if linear.columns[k].term[:2] in PLACES:
+            values[PLACES[linear.columns[k].term[:2]]] = float(theta[k])
     return [values[name] for name in CURVE]
 
 

@@ -37,6 +37,7 @@ from robodyn_ros.identification.methods.problem import Problem
 from robodyn_ros.identification.observations import Observations, factors_of, merge
 from robodyn_ros.identification.pieces import Piece, Spectrum, pieces_of
 from robodyn_ros.identification.remarks import remarks
+from robodyn_ros.identification.residual_model import residual_model
 from robodyn_ros.identification.result import Result
 from robodyn_ros.identification.settings import SettingOptions, Settings
 from robodyn_ros.identification.signals import (
@@ -134,11 +135,17 @@ def identify(model: Model | RobotDynamics, logs: Log | Sequence[Log],
     consistent = consistent_estimate(linear, problem.around(estimate), estimate.sigma,
                                      prior=chosen.prior, known=observations.known)
     notes += remarks(found.uncertainty_, base, found.estimate_, found.bias_)
+    residual = None
+    if chosen.residual_model != 'none':
+        tell('residual model')
+        beyond = residual_model(observations, base.kept, found.theta_)
+        residual = beyond.torque
+        notes.append(beyond.to_text())
     return Result(chosen, linear, base, *found, consistent,
                   tuple(inconsistent_bodies(linear, found.theta_)),
                   _restored(identified_model(linear, consistent, observations), nominal, chosen),
                   filters.filtering, filters, choice, observations,
-                  tuple((log.source, digest_of(log)) for log in every), tuple(notes))
+                  tuple((log.source, digest_of(log)) for log in every), tuple(notes), residual)
 
 
 def reduce(result: Result, *, relative: float | None = None) -> Result:

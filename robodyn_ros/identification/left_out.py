@@ -78,17 +78,14 @@ class Folds:
         columns : list of int
             Columns of W that are fitted on the other folds.
         """
-        fitted, raw = (_picked(x, columns) for x in (self.fitted, self.raw))
-        sigma = _sigma(fitted.sum(axis=0), self.counts.sum(axis=0))
-        weighted = np.tensordot(fitted, 1 / sigma**2, (1, 0))
-        whole = weighted.sum(axis=0)
-        errors = np.zeros(len(fitted))
-        for out in range(len(fitted)):
-            gram = whole - weighted[out]
-            theta = np.append(_solve_scaled(gram[:-1, :-1], gram[:-1, -1]), -1.0)
-            errors[out] = float(theta @ raw[out] @ theta)
-        return np.asarray(safe_divide(errors, self.size / len(fitted), at_zero=np.inf))
+        raw = _picked(self.raw, columns)
+        theta = np.column_stack([self.estimates_without(columns), np.full(len(raw), -1.0)])
+        errors = np.einsum('fi,fij,fj->f', theta, raw, theta)
+        return np.asarray(safe_divide(errors, self.size / len(raw), at_zero=np.inf))
 
+    def estimates_without(self, columns: list[int]) -> Array:
+        """Return `estimates_without` of the Gram matrices of the fit, shape (F, columns)."""
+        return estimates_without(_picked(self.fitted, columns), self.counts)
 
     def additions(self, columns: list[int], candidates: list[int]) -> tuple[Array, Array]:
         """Return the errors of some columns, and those with each candidate added to them.
@@ -170,7 +167,7 @@ class Coarse:
             self._parts.append(slice(first, first + size))
         self.matrices = [observations.linear.regressor(
             *self._states(k), segments[k].qdd[self._places(k)], loaded=segments[k].loaded,
-            directions=observations.directions(k)[self._places(k)])
+            friction=observations.friction(k)[self._places(k)])
             for k in range(len(segments))]
         self.means = self._short(self.matrices)
         self._torques = [[_block_means(x[part], stride * self._per_block) for x in (
@@ -188,10 +185,11 @@ class Coarse:
             segment = self.observations.segments[k]
             q, qd = self._states(k)
             rate = segment.rate / self._strides[k]
-            extra = None if segment.extra is None else segment.extra[self._places(k)]
+            extra, temperature = (None if x is None else x[self._places(k)] for x in (
+                segment.extra, segment.temperature))
             found.append(linear.friction_regressor(
-                q, qd, linear.directions(q, qd, rate), linear.loads(self.matrices[k], extra))[
-                    :, :, linear.friction_columns()])
+                q, qd, linear.friction_states(q, qd, rate, temperature),
+                linear.loads(self.matrices[k], extra))[:, :, linear.friction_columns()])
         return self._short(found)
 
     def springs(self, linear: LinearModel) -> list[Array]:
@@ -224,7 +222,7 @@ class Coarse:
                 raise LogError('is too short to leave parts of it out',
                                source=self.observations.segments[k].source)
             edges = np.linspace(0, len(w) // length, each + 1).astype(int)
-            grams, count = _grams(_block_means(w[:len(w) // length * length], length),
+            grams, count = grams_of(_block_means(w[:len(w) // length * length], length),
                                   *self._explained(k, length)[::2], edges)
             fitted.append(grams)
             counts.append(count)
@@ -240,7 +238,7 @@ class Coarse:
         for k, w in enumerate(means):
             tau, measured, used = self._explained(k, 1, far=False)
             edges = np.linspace(0, len(w), each + 1).astype(int)
-            found.append(_grams(w, tau, used, edges)[0].sum(axis=1))
+            found.append(grams_of(w, tau, used, edges)[0].sum(axis=1))
             size += float(np.square(measured[used]).sum())
         return Raw(np.concatenate(found), size)
 
@@ -280,6 +278,22 @@ class Coarse:
         return tau, measured, np.tile(middle, (1, rows // middle.shape[1]))
 
 
+def estimates_without(grams: Array, counts: Array) -> Array:
+    """Return weighted least squares without each fold in turn, shape (F, b).
+
+    Parameters
+    ----------
+    grams : ndarray, shape (F, rows, b + 1, b + 1)
+        Gram matrices of ``[W, tau]``.
+    counts : ndarray, shape (F, rows)
+        Numbers of samples.
+    """
+    sigma = _sigma(grams.sum(axis=0), counts.sum(axis=0))
+    weighted = np.tensordot(grams, 1 / sigma**2, (1, 0))
+    without = weighted.sum(axis=0) - weighted
+    return np.array([_solve_scaled(gram[:-1, :-1], gram[:-1, -1]) for gram in without])
+
+
 def _block_means(values: Array, length: int) -> Array:
     """Return means over blocks of samples, shape (N / length, ...)."""
     while length % 2 == 0:  # adding halves is many times faster than summing short rows
@@ -288,8 +302,8 @@ def _block_means(values: Array, length: int) -> Array:
     return values.reshape(len(values) // length, length, *values.shape[1:]).mean(axis=1)
 
 
-def _grams(w: Array, tau: Array, used: NDArray[np.bool_], edges: NDArray[np.int_],
-           ) -> tuple[Array, Array]:
+def grams_of(w: Array, tau: Array, used: NDArray[np.bool_], edges: NDArray[np.int_],
+             ) -> tuple[Array, Array]:
     """Return Gram matrices of ``[W, tau]``, and numbers of samples, between the edges."""
     rows, p = w.shape[1:]
     grams = np.zeros((len(edges) - 1, rows, p + 1, p + 1))

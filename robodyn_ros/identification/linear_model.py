@@ -14,7 +14,7 @@ import numpy as np
 from robodyn_ros.dynamics import ClosedLoopDynamics, FullMotion, RobotDynamics
 from robodyn_ros.errors import IdentificationError, UnknownNameError
 from robodyn_ros.identification.column import Column
-from robodyn_ros.identification.friction import FrictionShape, is_friction
+from robodyn_ros.identification.friction import FrictionShape, FrictionStates, is_friction
 from robodyn_ros.identification.gear_friction import LOAD_KINDS, GearFriction
 from robodyn_ros.identification.springs import Springs
 from robodyn_ros.model import LINK_FRICTION, MOTOR_FRICTION, PARAMETER_NAMES, RIGID, ROTOR
@@ -127,7 +127,7 @@ class LinearModel:
         return [STANDARD * frame.body + parameter for parameter in RIGID]
 
     def regressor(self, q: Array, qd: Array, qdd: Array, *, loaded: bool = False,
-                  directions: Array | None = None, motion: FullMotion | None = None,
+                  friction: FrictionStates | None = None, motion: FullMotion | None = None,
                   extra: Array | None = None) -> Array:
         """Return W at a batch of states, shape (N, rows, p).
 
@@ -137,23 +137,24 @@ class LinearModel:
             rad or m, and their derivatives.
         loaded : bool
             Whether the payload is attached.
-        directions : ndarray, shape (N, sources), optional
-            Direction of each source of friction, see `directions`. By default they follow from
-            the velocities alone.
+        friction : FrictionStates, optional
+            Directions and temperatures of friction, see `friction_states`. By default directions
+            follow from the velocities alone, and temperatures are those of the reference.
         motion : FullMotion, optional
             The motion of all joints, if it is known already; for robots with closed loops.
         extra : ndarray, shape (N, n), optional
             Known torques that the gears transmit besides those of the links, see `Log`.
         """
         if self.loops is None:
-            return self._of_tree(q, qd, qdd, loaded, directions, extra)
+            return self._of_tree(q, qd, qdd, loaded, friction, extra)
         if motion is None:
             motion = self.loops.motion(q, qd)
         return self._reduce(motion, self._of_tree(motion.q, motion.qd, motion.qdd(qdd), loaded,
-                                                  directions))
+                                                  friction))
 
-    def directions(self, q: Array, qd: Array, rate: float) -> Array:
-        """Return the direction of each source of friction along a motion, shape (N, sources).
+    def friction_states(self, q: Array, qd: Array, rate: float,
+                        temperature: Array | None = None) -> FrictionStates:
+        """Return the directions and temperatures of friction along a motion.
 
         Parameters
         ----------
@@ -161,10 +162,12 @@ class LinearModel:
             Consecutive samples; rad or m, and per s.
         rate : float
             Samples a second, Hz.
+        temperature : ndarray, shape (N, n), optional
+            Measured temperatures of the joints, degrees Celsius.
         """
         if self.loops is not None:
-            qd = self.loops.velocities(q, qd)
-        return self.gears.directions(qd, rate)
+            qd, temperature = self.loops.velocities(q, qd), None
+        return self.gears.states(qd, rate, temperature)
 
     def _reduce(self, motion: FullMotion, columns: Array) -> Array:
         """Project the columns of all joints' torques onto the independent joints."""
@@ -173,7 +176,7 @@ class LinearModel:
             len(columns), self.rows, -1)
 
     def _of_tree(self, q: Array, qd: Array, qdd: Array, loaded: bool,
-                 directions: Array | None = None, extra: Array | None = None) -> Array:
+                 friction: FrictionStates | None = None, extra: Array | None = None) -> Array:
         n, size = self.model.n, len(q)
         rows = self._sides * n
         result = np.zeros((size, rows, len(self.columns)))
@@ -184,7 +187,7 @@ class LinearModel:
             if rows > n:  # motor torques include those of the links, joint torques no rotors
                 result[:, links, :len(self._compiled)] = block
                 result[:, links, self._rotors] = 0.0
-        self._add_friction(result, qd, directions, self.loads(result, extra))
+        self._add_friction(result, qd, friction, self.loads(result, extra))
         result[:, :, self._sprung] = self.springs.columns(q, rows)
         if self._load and loaded:
             body = self.dynamics.regressor(q, qd, qdd, self._load)
@@ -290,12 +293,12 @@ class LinearModel:
         found = w[:, :self.model.n, rigid] @ chosen[[self._compiled[k] for k in rigid]]
         return np.asarray(found if extra is None else found + extra)
 
-    def friction_regressor(self, q: Array, qd: Array, directions: Array,
+    def friction_regressor(self, q: Array, qd: Array, states: FrictionStates,
                            loads: Array | None = None) -> Array:
         """Return the friction columns, with zeros in all others; shape (N, rows, p)."""
         motion = None if self.loops is None else self.loops.motion(q, qd)
         result = np.zeros((len(qd), self._sides * self.model.n, len(self.columns)))
-        self._add_friction(result, qd if motion is None else motion.qd, directions, loads)
+        self._add_friction(result, qd if motion is None else motion.qd, states, loads)
         return result if motion is None else self._reduce(motion, result)
 
     def spring_regressor(self, q: Array, qd: Array) -> Array:
@@ -305,18 +308,18 @@ class LinearModel:
         motion = self.loops.motion(q, qd)
         return self._reduce(motion, self.springs.columns(motion.q, self._sides * self.model.n))
 
-    def friction_terms(self, qd: Array, directions: Array, loads: Array | None = None,
+    def friction_terms(self, qd: Array, states: FrictionStates, loads: Array | None = None,
                        ) -> Iterator[tuple[int, list[tuple[int, float]], Array]]:
         """Yield (column, its rows with their factors, values), see `GearFriction.values`."""
         first = self.friction_columns()[0] if self.gears.terms else 0
-        for index, felt, values in self.gears.values(qd, directions, loads):
+        for index, felt, values in self.gears.values(qd, states, loads):
             yield first + index, felt, values
 
-    def _add_friction(self, result: Array, qd: Array, directions: Array | None,
+    def _add_friction(self, result: Array, qd: Array, states: FrictionStates | None,
                       loads: Array | None) -> None:
-        if directions is None:
-            directions = self.gears.directions(qd)
-        for column, felt, values in self.friction_terms(qd, directions, loads):
+        if states is None:
+            states = self.gears.states(qd)
+        for column, felt, values in self.friction_terms(qd, states, loads):
             for row, factor in felt:
                 result[:, row, column] = factor * values
 

@@ -17,6 +17,7 @@ from robodyn_ros.spatial import Array
 
 MINIMUM = 50  # samples of a log; with fewer, no spectrum and no fit is meaningful
 DEGREES = 180 / np.pi
+ARRAYS = ('q', 'tau', 'qd', 'tau_motor', 'extra', 'reference', 'temperature')  # of shape (N, n)
 
 
 @checked_fields
@@ -45,6 +46,9 @@ class Log:
         explains ``tau - extra``.
     reference : array-like, shape (N, n), optional
         Commanded positions, which serve as instrumental variables.
+    temperature : array-like, shape (N, n), optional
+        Temperatures of the joints, degrees Celsius. NaN between the readings of a slow sensor,
+        which are interpolated in time, and for joints without a sensor.
     loaded : bool
         Whether the payload is attached.
     period : float, optional
@@ -66,6 +70,7 @@ class Log:
     joint_names: Sequence[str] = ()
     extra: ArrayLike | None = None
     reference: ArrayLike | None = None
+    temperature: ArrayLike | None = None
     loaded: bool = False
     period: float | None = None
     source: str = 'log'
@@ -80,7 +85,7 @@ class Log:
         names = tuple(self.joint_names)
         shape = (len(t), len(names))
         arrays = {}
-        for name in ('q', 'tau', 'qd', 'tau_motor', 'extra', 'reference'):
+        for name in ARRAYS:
             values = getattr(self, name)
             if values is None:
                 continue
@@ -88,7 +93,7 @@ class Log:
             if array.shape != shape:
                 raise ShapeError(f'{self.source}: {name}', f'shape {array.shape}',
                                  f'{shape}: samples, joints')
-            arrays[name] = array
+            arrays[name] = _between_readings(t, array) if name == 'temperature' else array
         if len(set(names)) != len(names):
             raise LogError(f'has repeated joint names: {", ".join(names)}', source=self.source)
         finite = np.isfinite(t)
@@ -128,8 +133,7 @@ class Log:
             raise LogError(f'cannot be cut from {start} to {stop}', source=self.source,
                            valid='0 <= start < stop <= 1')
         a, b = round(start * len(self)), round(stop * len(self))
-        cut: dict[str, Any] = {name: np.asarray(value)[a:b] for name in (
-            't', 'q', 'tau', 'qd', 'tau_motor', 'extra', 'reference')
+        cut: dict[str, Any] = {name: np.asarray(value)[a:b] for name in ('t', *ARRAYS)
             if (value := getattr(self, name)) is not None}
         if self.period is not None and whole_periods(cut['t'], self.period) < 2:
             cut['period'] = None
@@ -172,8 +176,7 @@ class Log:
                 raise UnknownNameError(f'joint in {self.source}, which the model has', joint,
                                        names)
         order = [names.index(joint) for joint in wanted]
-        picked: dict[str, Any] = {name: np.asarray(value)[:, order] for name in (
-            'q', 'tau', 'qd', 'tau_motor', 'extra', 'reference')
+        picked: dict[str, Any] = {name: np.asarray(value)[:, order] for name in ARRAYS
             if (value := getattr(self, name)) is not None}
         log = replace(self, **picked, joint_names=wanted, notes=list(self.notes))
         left = [name for name in names if name not in model.joint_names]
@@ -190,6 +193,19 @@ def _real(values: ArrayLike, name: str) -> Array:
     if array.dtype.kind not in 'biuf':
         raise ShapeError(name, f'values of type {array.dtype}', 'real numbers')
     return array.astype(np.float64)
+
+
+def _between_readings(t: Array, temperature: Array) -> Array:
+    """Return temperatures with those between the readings interpolated in time."""
+    found = temperature.copy()
+    for column in found.T:
+        read = np.isfinite(column) & np.isfinite(t)
+        if read.any():
+            order = np.argsort(t[read], kind='stable')
+            column[~read] = np.interp(t[~read], t[read][order], column[read][order])
+        else:  # no sensor: constant, so that friction cannot depend on it
+            column[:] = 0.0
+    return found
 
 
 def _check_units(log: Log, model: Model) -> None:

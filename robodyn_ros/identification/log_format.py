@@ -19,6 +19,8 @@ SPELLINGS = {
     'motor_torque': ('tau_motor', 'motor_torque'),
     'extra': ('extra', 'tau_extra'),
     'reference': ('q_reference', 'reference'),
+    'temperature': ('temperature', 'temp', 'motor_temperature', 'joint_temperature', 'motor_temp',
+                    'joint_temp'),
 }
 CURRENTS = ('current', 'currents', 'motor_current', 'cur', 'i')  # accepted as torques
 
@@ -33,7 +35,11 @@ class LogFormat:
     topic, motor_topic : str
         Topics of type sensor_msgs/JointState in a bag. The efforts of the second are the torques
         of the motors.
-    time, position, velocity, torque, motor_torque, extra, reference : str
+    temperature_topic : str
+        Topic of the joints' temperatures in a bag: control_msgs/DynamicJointState (the interface
+        ``temperature`` of a joint), or sensor_msgs/Temperature, whose ``frame_id`` names the joint
+        or its link; ``{joint}`` in the name of the topic stands for the name of each joint.
+    time, position, velocity, torque, motor_torque, extra, reference, temperature : str
         Names of arrays in an NPZ file, or of groups of columns in a CSV file (``position`` reads
         ``position_JOINT``, ``position_1`` or ``JOINT_position``). By default, the usual spellings
         are tried; currents are read where there is no torque. ``2-8`` stands for the second to
@@ -64,6 +70,7 @@ class LogFormat:
 
     topic: str = 'joint_states'
     motor_topic: str = ''
+    temperature_topic: str = ''
     time: str = ''
     position: str = ''
     velocity: str = ''
@@ -71,6 +78,7 @@ class LogFormat:
     motor_torque: str = ''
     extra: str = ''
     reference: str = ''
+    temperature: str = ''
     joints: Sequence[str] = ()
     rate: float = 0.0
     unit_of_time: float = 1.0

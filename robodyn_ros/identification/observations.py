@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from robodyn_ros.errors import LogError
 from robodyn_ros.identification.decimation import Decimation
+from robodyn_ros.identification.friction import FrictionStates
 from robodyn_ros.identification.linear_model import LinearModel
 from robodyn_ros.identification.signals import Segment
 from robodyn_ros.spatial import Array
@@ -103,7 +104,7 @@ class Observations:
         size = sum(one.count(len(s.t)) for s, one in zip(segments, self._filters, strict=True))
         self._kept: dict[int, Block] | None = {} if \
             size * linear.rows * len(linear.columns) * 8 < KEEP_BYTES else None
-        self._directions: dict[int, Array] = {}
+        self._friction: dict[int, FrictionStates] = {}
 
     def __len__(self) -> int:
         """Return the number of segments."""
@@ -147,13 +148,13 @@ class Observations:
             return np.concatenate([segment.tau, segment.tau_motor], axis=1)
         return segment.tau
 
-    def directions(self, k: int) -> Array:
-        """Return the direction of each source of friction in segment k, shape (M, sources)."""
-        if k not in self._directions:
-            segment = self.segments[k]
-            self._directions[k] = self.linear.directions(segment.q, segment.qd,
-                                                             segment.rate)
-        return self._directions[k]
+    def friction(self, k: int) -> FrictionStates:
+        """Return the directions and temperatures of friction in segment k."""
+        if k not in self._friction:
+            one = self.segments[k]
+            self._friction[k] = self.linear.friction_states(one.q, one.qd, one.rate,
+                                                            one.temperature)
+        return self._friction[k]
 
     def block(self, k: int) -> Block:
         """Return the decimated observations of segment k."""
@@ -173,14 +174,14 @@ class Observations:
     def _decimated(self, k: int) -> Iterator[Block]:
         """Yield the observations of segment k in parts that need little memory."""
         segment, one = self.segments[k], self._filters[k]
-        tau, measured, directions = self.torque(k), self.measured(k), self.directions(k)
+        tau, measured, friction = self.torque(k), self.measured(k), self.friction(k)
         far = self.far_from_slow(k) if self.slow.any() else None
         centres = one.centres(len(segment.t))
         outputs = OUTPUTS if one.step > 1 else STATES
         for start in range(0, len(centres), outputs):
             chosen = centres[start:start + outputs]
             part = slice(chosen[0] - one.half, chosen[-1] + one.half + 1)
-            w = self._matrices(segment, part, one, directions[part])
+            w = self._matrices(segment, part, one, friction[part])
             qd = one(segment.qd[part])
             used = np.broadcast_to(self.torques_of, qd.shape) & segment.measured[chosen, None]
             if far is not None:
@@ -193,12 +194,12 @@ class Observations:
                         np.tile(used, (1, self.linear.rows // used.shape[1])), qd,
                         one(measured[part]))
 
-    def _matrices(self, segment: Segment, part: slice, one: Decimation, directions: Array,
-                  ) -> Array:
+    def _matrices(self, segment: Segment, part: slice, one: Decimation,
+                  friction: FrictionStates) -> Array:
         """Return the decimated regressor; friction, which jumps, is filtered at the full rate."""
         coarse = slice(part.start, part.stop, one.stride)
         few = self.linear.regressor(segment.q[coarse], segment.qd[coarse], segment.qdd[coarse],
-                                    loaded=segment.loaded, directions=directions[::one.stride],
+                                    loaded=segment.loaded, friction=friction[::one.stride],
                                     extra=self._extra(segment, coarse))
         w, columns = one(few, one.stride), self.linear.friction_columns()
         if one.stride == 1 or not columns:
@@ -208,14 +209,14 @@ class Observations:
             at = np.arange(part.start, part.stop)
             loads = np.column_stack([np.interp(at, at[::one.stride], x) for x in loads.T])
         if self.linear.loops is None:
-            for column, rows, values in self.linear.friction_terms(segment.qd[part], directions,
+            for column, rows, values in self.linear.friction_terms(segment.qd[part], friction,
                                                                    loads):
                 filtered = one(values)
                 for row, factor in rows:
                     w[:, row, column] = factor * filtered
             return w
         w[:, :, columns] = one(self.linear.friction_regressor(
-            segment.q[part], segment.qd[part], directions)[:, :, columns])
+            segment.q[part], segment.qd[part], friction)[:, :, columns])
         return w
 
     @staticmethod
@@ -246,11 +247,11 @@ class Observations:
 
     def prediction(self, k: int, theta: Array) -> Array:
         """Return the torque of segment k predicted by parameters, at full rate, (M, rows)."""
-        segment, directions = self.segments[k], self.directions(k)
+        segment, friction = self.segments[k], self.friction(k)
         return np.concatenate([
             self.linear.regressor(segment.q[a:a + STATES], segment.qd[a:a + STATES],
                                   segment.qdd[a:a + STATES], loaded=segment.loaded,
-                                  directions=directions[a:a + STATES],
+                                  friction=friction[a:a + STATES],
                                   extra=self._extra(segment, slice(a, a + STATES))) @ theta
             for a in range(0, len(segment.t), STATES)])
 

@@ -24,7 +24,7 @@ BAND_POWER = 0.999  # fraction of the velocities' power in the band of the motio
 JERKY_POWER = 0.98  # fraction of the accelerations' power, in the joint with the lowest frequency
 NOISE_RATIO = 10.0  # ratio to the level at high frequencies, below which a spectrum is noise
 STANDING = 1e-9  # rad or m; a joint that moves less is at rest
-_COLUMNS = ('q', 'tau', 'tau_motor', 'extra', 'reference')
+_COLUMNS = ('q', 'tau', 'tau_motor', 'extra', 'reference', 'temperature')
 _SMOOTH = ('q', 'reference')  # interpolated by splines; the others linearly
 
 
@@ -37,7 +37,8 @@ class Piece:
     t : ndarray, shape (M,)
         Times, s.
     columns : dict of ndarray
-        ``q``, ``tau``, and ``tau_motor``, ``extra`` and ``reference`` if the log has them.
+        ``q``, ``tau``, and ``tau_motor``, ``extra``, ``reference`` and ``temperature`` if the log
+        has them.
     measured : ndarray of bool, shape (M,)
         False for samples that bridge a gap.
     rate : float

@@ -128,7 +128,10 @@ def _read(path: Path, form: LogFormat, model: Model,
           ) -> tuple[dict[str, Array], list[str], list[str]]:
     """Return the arrays of a file, the names of its joints, and notes."""
     if path.is_dir() or path.suffix in BAG_SUFFIXES:
-        return read_floating_bag(path, form) if model.floating else read_bag(path, form)
+        if model.floating:
+            return read_floating_bag(path, form)
+        return read_bag(path, form, {
+            joint.child: joint.name for joint in model.description.joints})
     if path.suffix in TABLES:
         return TABLES[path.suffix](path, form, model)
     raise LogError(f'has the suffix {path.suffix!r}', source=str(path), valid=_readable())
@@ -144,8 +147,9 @@ def _to_log(arrays: dict[str, Array], names: Sequence[str], notes: list[str], fo
     _convert(arrays, names, notes, form, model, path)
     return Log(arrays['time'] * form.unit_of_time, arrays['position'], arrays['torque'],
                qd=arrays.get('velocity'), tau_motor=arrays.get('motor_torque'),
-               extra=arrays.get('extra'), reference=arrays.get('reference'), joint_names=names,
-               source=path.name, notes=notes)
+               extra=arrays.get('extra'), reference=arrays.get('reference'),
+               temperature=arrays.get('temperature'), joint_names=names, source=path.name,
+               notes=notes)
 
 
 def _convert(arrays: dict[str, Array], names: Sequence[str], notes: list[str], form: LogFormat,

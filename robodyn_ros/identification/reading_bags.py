@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,21 +11,35 @@ import numpy as np
 from robodyn_ros.errors import LogError
 from robodyn_ros.files import check_regular
 from robodyn_ros.identification.log import MINIMUM
-from robodyn_ros.identification.log_format import LogFormat
+from robodyn_ros.identification.log_format import SPELLINGS, LogFormat
 from robodyn_ros.packages import package
 from robodyn_ros.spatial import Array
 
 BAG_SUFFIXES = ('.db3', '.mcap', '.bag')
 JOINT_STATE = 'sensor_msgs/msg/JointState'
+TEMPERATURES = ('sensor_msgs/msg/Temperature', 'control_msgs/msg/DynamicJointState')
+CONTROL_MSGS = {
+    'control_msgs/msg/InterfaceValue': 'string[] interface_names\nfloat64[] values\n',
+    'control_msgs/msg/DynamicJointState': 'std_msgs/Header header\nstring[] joint_names\n'
+                                          'control_msgs/InterfaceValue[] interface_values\n'}
 LARGEST_BAG = 1 << 36  # bytes; messages are read one by one
 MOST_MESSAGES = 10_000_000  # 2.7 hours at 1 kHz; arrays of this many samples fit into memory
 
 
-def read_bag(path: Path, form: LogFormat, *, torques: bool = True,
-             ) -> tuple[dict[str, Array], list[str], list[str]]:
+def read_bag(path: Path, form: LogFormat, links: Mapping[str, str], *,
+             torques: bool = True) -> tuple[dict[str, Array], list[str], list[str]]:
     """Return the arrays of a bag, the names of its joints, and notes.
 
     Without ``torques``, efforts may be missing: they are not numbers then.
+
+    Parameters
+    ----------
+    path : Path
+        The bag.
+    form : LogFormat
+        Its topics.
+    links : mapping of str to str
+        The joint that moves each link; temperature messages may name either.
 
     Raises
     ------
@@ -64,7 +78,48 @@ def read_bag(path: Path, form: LogFormat, *, torques: bool = True,
     if form.motor_topic:
         arrays['motor_torque'] = _at_stamps(path, form.motor_topic, names, arrays['time'],
                                             notes)
+    if form.temperature_topic:
+        arrays['temperature'] = _temperatures(path, form.temperature_topic, names, links,
+                                              arrays['time'], notes)
     return arrays, names, notes
+
+
+def _temperatures(path: Path, topic: str, names: list[str], links: Mapping[str, str],
+                  stamps: Array, notes: list[str]) -> Array:
+    """Return the temperatures of joints at stamps; NaN for joints that have none."""
+    readings: dict[str, list[tuple[float, float]]] = {name: [] for name in names}
+    topics = {topic.replace('{joint}', name): name for name in names} if '{joint}' in topic \
+        else {topic: ''}
+    for one, alone in topics.items():
+        for message in messages_of(path, one, TEMPERATURES, notes):
+            time = message.header.stamp.sec + message.header.stamp.nanosec * 1e-9
+            for name, value in _readings(message, alone, links):
+                if name in readings and np.isfinite(value):
+                    readings[name].append((time, value))
+    lacking = [name for name, found in readings.items() if not found]
+    if len(lacking) == len(names):
+        raise LogError(f'has no temperature of any joint on {topic!r}', source=str(path),
+                       valid='messages that name joints or links, or {joint} in the topic')
+    if lacking:
+        notes.append(f'no temperature of {", ".join(lacking)} on {topic!r}')
+    found = np.full((len(stamps), len(names)), np.nan)
+    for k, name in enumerate(names):
+        if readings[name]:
+            times, values = np.array(sorted(readings[name])).T
+            found[:, k] = np.interp(stamps, times, values)
+    return found
+
+
+def _readings(message: Any, alone: str, links: Mapping[str, str]) -> Iterator[tuple[str, float]]:
+    """Yield the joints of a message and their temperatures."""
+    if hasattr(message, 'temperature'):
+        frame = message.header.frame_id
+        yield alone or links.get(frame, frame), float(message.temperature)
+        return
+    for name, interface in zip(message.joint_names, message.interface_values, strict=False):
+        for kind, value in zip(interface.interface_names, interface.values, strict=False):
+            if kind.rpartition('/')[2] in SPELLINGS['temperature']:
+                yield name, float(value)
 
 
 def _at_stamps(path: Path, topic: str, names: list[str], stamps: Array,
@@ -81,15 +136,15 @@ def _at_stamps(path: Path, topic: str, names: list[str], stamps: Array,
 
 
 def _joint_states(path: Path, topic: str, notes: list[str]) -> list[Any]:
-    return messages_of(path, topic, JOINT_STATE, notes)
+    return messages_of(path, topic, (JOINT_STATE,), notes)
 
 
-def messages_of(path: Path, topic: str, kind: str, notes: list[str]) -> list[Any]:
+def messages_of(path: Path, topic: str, kinds: tuple[str, ...], notes: list[str]) -> list[Any]:
     """Return the messages of a topic; in a damaged file, those before the damage."""
     states: list[Any] = []
     for part in _parts(path):
         try:
-            for state in _messages(part, topic, kind):
+            for state in _messages(part, topic, kinds):
                 states.append(state)
                 if len(states) > MOST_MESSAGES:
                     break
@@ -121,21 +176,24 @@ def _parts(path: Path) -> list[Path]:
     return files
 
 
-def _messages(path: Path, topic: str, kind: str) -> Iterator[Any]:
+def _messages(path: Path, topic: str, kinds: tuple[str, ...]) -> Iterator[Any]:
     typesys = package('rosbags.typesys')
     first = path.suffix == '.bag'  # of ROS 1
     store = typesys.get_typestore(typesys.Stores.ROS1_NOETIC if first else
                                   typesys.Stores.ROS2_JAZZY)
+    for name, text in CONTROL_MSGS.items():  # which are not among the common ones
+        if name not in store.types:
+            store.register(typesys.get_types_from_msg(text, name))
     read = store.deserialize_ros1 if first else store.deserialize_cdr
     with package('rosbags.rosbag1' if first else 'rosbags.rosbag2').Reader(path) as bag:
         wanted = [c for c in bag.connections if c.topic.strip('/') == topic.strip('/')]
         if not wanted:
-            there = sorted({c.topic for c in bag.connections if c.msgtype == kind})
-            raise LogError(f'has no topic {topic!r}', source=str(path),
-                           valid=', '.join(there) or f'a bag with a topic of {kind}')
+            there = sorted({c.topic for c in bag.connections if c.msgtype in kinds})
+            raise LogError(f'has no topic {topic!r}', source=str(path), valid=', '.join(there)
+                           or f'a bag with a topic of {" or ".join(kinds)}')
         for connection in wanted:
-            if connection.msgtype != kind:
+            if connection.msgtype not in kinds:
                 raise LogError(f'has {topic!r} of type {connection.msgtype}', source=str(path),
-                               valid=kind)
+                               valid=' or '.join(kinds))
         for connection, _, raw in bag.messages(connections=wanted):
             yield read(raw, connection.msgtype)

@@ -64,8 +64,8 @@ def _with_moments(arrays: dict[str, Array]) -> dict[str, Array]:
 def read_floating_bag(path: Path, form: LogFormat,
                       ) -> tuple[dict[str, Array], list[str], list[str]]:
     """Return the arrays of a bag, at the stamps of its joint states within its odometry."""
-    arrays, names, notes = read_bag(path, form, torques=False)
-    states = messages_of(path, form.odometry_topic, ODOMETRY, notes)
+    arrays, names, notes = read_bag(path, form, {}, torques=False)
+    states = messages_of(path, form.odometry_topic, (ODOMETRY,), notes)
     stamps, order = _stamps(states, path, form.odometry_topic)
     rows = np.array([_odometry(state) for state in states])[order]
     signs = np.cumprod(np.where((rows[1:, 3:7] * rows[:-1, 3:7]).sum(axis=1) < 0, -1.0, 1.0))
@@ -80,7 +80,7 @@ def read_floating_bag(path: Path, form: LogFormat,
     even[:, 3:7] /= np.linalg.norm(even[:, 3:7], axis=1, keepdims=True)
     arrays['base_pose'], arrays['base_twist'] = even[:, :7], even[:, 7:]
     for link, topic in form.wrench_topics.items():
-        messages = messages_of(path, topic, WRENCH_STAMPED, notes)
+        messages = messages_of(path, topic, (WRENCH_STAMPED,), notes)
         stamps, order = _stamps(messages, path, topic)
         wrenches = np.array([_wrench(one) for one in messages])[order]
         arrays[WRENCH + link] = np.column_stack([np.interp(t, stamps, column)

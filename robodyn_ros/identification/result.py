@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from robodyn_ros.dynamics.residual_torque import ResidualTorque
 from robodyn_ros.errors import ShapeError, UnknownNameError
 from robodyn_ros.html_table import html_table
 from robodyn_ros.identification.base_parameters import BaseParameters
@@ -70,6 +71,9 @@ class Result:
         Name and SHA-256 of each log.
     notes : tuple of str
         Remarks on what was found and decided.
+    residual_ : ResidualTorque or None
+        The residual model that the settings ask for, if it lowers the error on data left out of
+        the fit.
     """
 
     settings: Settings
@@ -90,6 +94,7 @@ class Result:
     observations: Observations = field(repr=False)
     sources: tuple[tuple[str, str], ...]
     notes: tuple[str, ...] = field(repr=False)
+    residual_: ResidualTorque | None = field(default=None, repr=False)
 
     @cached_property
     def training_(self) -> Validation:
@@ -114,8 +119,9 @@ class Result:
         return self.base_.matrix @ self.linear.nominal()
 
     def predict(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, *, consistent: bool = False,
-                loaded: bool = False) -> Array:
-        """Return the torque that the identified parameters predict.
+                loaded: bool = False, residual: bool = True,
+                temperature: ArrayLike | None = None) -> Array:
+        """Return the torque that the identified parameters and the residual model predict.
 
         Parameters
         ----------
@@ -125,6 +131,10 @@ class Result:
             Whether to use the physically consistent parameters.
         loaded : bool
             Whether the payload is attached.
+        residual : bool
+            Whether to add the torque of the residual model, if there is one.
+        temperature : array-like, shape (n,) or (N, n), optional
+            Temperatures of the joints, degrees Celsius; default: the mean of those of the fit.
 
         Returns
         -------
@@ -142,10 +152,17 @@ class Result:
             if array.ndim != 2 or array.shape[1] != n or array.shape != arrays[0].shape:
                 raise ShapeError(name, f'shape {array.shape}', f'({n},) or (N, {n})')
         theta = self.consistent_ if consistent else self.theta_
-        tau = self.linear.regressor(arrays[0], arrays[1], arrays[2], loaded=loaded) @ theta
+        friction = None
+        if temperature is not None:
+            warm = np.broadcast_to(np.asarray(temperature, np.float64), arrays[0].shape)
+            friction = self.linear.gears.states(arrays[1], temperature=warm)
+        tau = self.linear.regressor(arrays[0], arrays[1], arrays[2], loaded=loaded,
+                                    friction=friction) @ theta
         rest = self.linear.not_estimated()
         if rest is not None:
             tau = tau + rest.inverse_dynamics(arrays[0], arrays[1], arrays[2])
+        if residual and self.residual_ is not None:
+            tau = tau + self.residual_.torque(arrays[0], arrays[1])
         return np.asarray(tau[0] if np.ndim(q) == 1 else tau)
 
     def standard_deviation(self, name: str) -> float:

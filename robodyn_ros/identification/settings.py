@@ -10,7 +10,7 @@ import scipy
 
 from robodyn_ros.errors import UnknownNameError, ValueRangeError
 from robodyn_ros.keywords import checked_fields
-from robodyn_ros.model.kinds import FRICTION_NAMES, METHODS, kind_of
+from robodyn_ros.model.kinds import FRICTION_NAMES, METHODS, RESIDUAL_MODELS, kind_of
 
 ORDER = 4  # order of the Butterworth filter, as in Gautier's and Kolyubin's experiments
 
@@ -106,6 +106,9 @@ class Settings:
         Time in s around a slow sample in which the joint's samples are left out as well, because
         the filters spread the effects of stiction. The default is half the width of the parallel
         filter, or less if more than half of a joint's fast samples would be lost.
+    residual_model : str
+        ``gaussian_process``: a model of what rigid bodies and friction do not explain, see
+        `residual_model`; ``none``.
     prior : float, optional
         Weight of the nominal model in the physically consistent estimate; see
         `consistent_estimate` for the default.
@@ -124,6 +127,7 @@ class Settings:
     slow: float | Sequence[float] | None = None
     guard: float | None = None
     prior: float | None = None
+    residual_model: str = 'none'
 
     def __post_init__(self) -> None:
         """Check the names, and replace an alias of the kind."""
@@ -132,6 +136,8 @@ class Settings:
             raise UnknownNameError('method', self.method, METHODS)
         if self.friction not in FRICTION_NAMES:
             raise UnknownNameError('friction model', self.friction, FRICTION_NAMES)
+        if self.residual_model not in RESIDUAL_MODELS:
+            raise UnknownNameError('residual model', self.residual_model, RESIDUAL_MODELS)
 
     def changed(self) -> dict[str, Any]:
         """Return the settings that differ from their defaults, as plain data."""
@@ -155,3 +161,4 @@ class SettingOptions(TypedDict, total=False):
     slow: float | Sequence[float] | None
     guard: float | None
     prior: float | None
+    residual_model: str

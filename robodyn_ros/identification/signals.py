@@ -39,7 +39,7 @@ class Segment:
         Filtered positions and their derivatives; rad or m.
     tau : ndarray, shape (M, n)
         Torques as measured, N m or N.
-    tau_motor, extra : ndarray or None
+    tau_motor, extra, temperature : ndarray or None
         See `Log`.
     smooth : tuple of ndarray
         q, qd and qdd with little noise, for instrumental variables: of the commanded motion, or
@@ -69,6 +69,7 @@ class Segment:
     rate: float
     source: str
     highest: float
+    temperature: Array | None = None
 
 
 @dataclass(frozen=True)
@@ -216,7 +217,8 @@ def _filtered(piece: Piece, filtering: Filtering, needs_smooth: bool) -> Segment
     cut = {name: values[inside] for name, values in columns.items()}
     return Segment(piece.t[inside], q, qd, qdd, cut['tau'], cut.get('tau_motor'),
                    cut.get('extra'), (smooth[0][inside], smooth[1][inside], smooth[2][inside]),
-                   piece.measured[inside], piece.loaded, rate, piece.source, cutoff)
+                   piece.measured[inside], piece.loaded, rate, piece.source, cutoff,
+                   cut.get('temperature'))
 
 
 def _averaged(piece: Piece) -> Segment:
@@ -224,4 +226,5 @@ def _averaged(piece: Piece) -> Segment:
     assert mean is not None
     return Segment(mean.t, mean.q, mean.qd, mean.qdd, mean.tau, mean.others.get('tau_motor'),
                    mean.others.get('extra'), mean.reference or (mean.q, mean.qd, mean.qdd),
-                   np.ones(len(mean.t), bool), piece.loaded, mean.rate, piece.source, mean.band)
+                   np.ones(len(mean.t), bool), piece.loaded, mean.rate, piece.source, mean.band,
+                   mean.others.get('temperature'))

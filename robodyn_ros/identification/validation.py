@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from robodyn_ros.dynamics.residual_torque import ResidualTorque
 from robodyn_ros.html_table import html_table
 from robodyn_ros.identification.observations import Observations
 from robodyn_ros.identification.rollout import Rollout
@@ -28,6 +29,25 @@ from robodyn_ros.spatial import Array
 
 def no_rollout() -> None:
     """Simulate nothing."""
+
+
+@dataclass(frozen=True, eq=False)
+class WithResidual:
+    """Errors of the raw torque of predictions with a residual model, as fractions.
+
+    Attributes
+    ----------
+    relative_error : ndarray, shape (rows,)
+        Of each joint, as `Validation.relative_error`.
+    total : float
+        Of all joints together.
+    predicted : list of ndarray
+        Predictions of each uninterrupted piece, N m or N.
+    """
+
+    relative_error: Array
+    total: float
+    predicted: list[Array] = field(repr=False)
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,6 +90,9 @@ class Validation:
         Its thresholds; default: those of `robodyn_ros.identification.verdict`.
     simulate : callable
         Computes `rollout`.
+    with_residual : WithResidual or None
+        Errors with the residual model, if there is one. All other errors and the verdict are those
+        of the rigid model with friction.
     """
 
     joint_names: tuple[str, ...]
@@ -96,6 +119,7 @@ class Validation:
     evidence: Evidence | None = field(default=None, kw_only=True, repr=False)
     thresholds: Thresholds | None = field(default=None, kw_only=True, repr=False)
     simulate: Callable[[], Rollout | None] = field(default=no_rollout, kw_only=True, repr=False)
+    with_residual: WithResidual | None = field(default=None, kw_only=True)
 
     @cached_property
     def rollout(self) -> Rollout | None:
@@ -162,6 +186,10 @@ class Validation:
                          f'{self.rms[k]:9.4g} {self.largest[k]:9.4g}')
         lines.append(f'  {"in total":{width}} {self.total:9.2%} {self.total_filtered:9.2%} '
                      f'{self.nominal_total:9.2%}')
+        if self.with_residual is not None:
+            lines.append(f'  with the residual model: {self.with_residual.total:.2%} in total; '
+                         + ', '.join(f'{joint} {error:.2%}' for joint, error in zip(
+                             self.joint_names, self.with_residual.relative_error, strict=True)))
         if self.rollout is not None:
             lines.append(self.rollout.to_text())
         return '\n'.join([*lines, f'  verdict: {self.verdict}',
@@ -171,7 +199,8 @@ class Validation:
 
 
 def validate_on(observations: Observations, theta: Array, evidence: Evidence | None = None,
-                thresholds: Thresholds | None = None) -> Validation:
+                thresholds: Thresholds | None = None,
+                residual: ResidualTorque | None = None) -> Validation:
     """Compare predicted torques with measured ones.
 
     Parameters
@@ -184,6 +213,8 @@ def validate_on(observations: Observations, theta: Array, evidence: Evidence | N
         Further facts about the fit, for the verdict.
     thresholds : Thresholds, optional
         Thresholds of the verdict.
+    residual : ResidualTorque, optional
+        A residual model, whose errors are given as well.
     """
     linear, segments = observations.linear, observations.segments
     n = linear.joints.n
@@ -210,6 +241,12 @@ def validate_on(observations: Observations, theta: Array, evidence: Evidence | N
             (explained - gravity, total))))
     coverage = 1.0 if evidence is None else evidence.coverage(
         np.concatenate([s.q for s in segments]), np.concatenate([s.qd for s in segments]))
+    beyond = None
+    if residual is not None:
+        richer = [p + residual.torque(s.q, s.qd) for p, s in zip(predicted, segments, strict=True)]
+        left = explained - np.concatenate(richer)[real]
+        beyond = WithResidual(_relative(left, total), _total(left[:, used], total[:, used]),
+                              richer)
     return Validation(
         tuple(names), _relative(wrong, total), errors.raw, np.sqrt((wrong**2).mean(axis=0)),
         np.abs(wrong).max(axis=0), relative_filtered, errors.filtered,
@@ -218,7 +255,7 @@ def validate_on(observations: Observations, theta: Array, evidence: Evidence | N
         () if evidence is None else evidence.implausible, [segment.t for segment in segments],
         [segment.q for segment in segments], [segment.qd for segment in segments], measured,
         predicted, tuple(slides[name] for name in names), errors=errors, evidence=evidence,
-        thresholds=thresholds)
+        thresholds=thresholds, with_residual=beyond)
 
 
 def _relative(wrong: Array, total: Array) -> Array:

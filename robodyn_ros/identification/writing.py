@@ -14,6 +14,7 @@ from lxml import etree
 
 from robodyn_ros._version import __version__
 from robodyn_ros.description.effort import effort_section
+from robodyn_ros.description.friction_temperature import BY_TEMPERATURE
 from robodyn_ros.description.robot import CURVE
 from robodyn_ros.description.spring import SPRING
 from robodyn_ros.description.urdf import parse_urdf
@@ -165,6 +166,9 @@ def motors_of(model: Model) -> dict[str, Any]:
                 CURVE, model.friction_curve[body].tolist(), strict=True))
         if model.spring[body].any():
             joints[joint]['spring'] = dict(zip(SPRING, model.spring[body].tolist(), strict=True))
+        if not np.isnan(model.friction_temperature[body, 0]):
+            joints[joint]['friction_temperature'] = dict(zip(
+                BY_TEMPERATURE, model.friction_temperature[body].tolist(), strict=True))
         if model.effort.measured == 'current':
             joints[joint]['drive_gain'] = float(model.drive_gain[body])
         if model.effort.side == 'motor':
@@ -196,7 +200,8 @@ def parameters_of(result: Result, validation: Validation | None = None) -> dict[
                      'joined': [{'term': words, 'error_left_out': error}
                                 for words, error in result.friction_choice_.steps],
                      'speed': result.linear.friction.speed.tolist(),
-                     'noise': result.linear.friction.floor.tolist()},  # of the velocity at rest
+                     'noise': result.linear.friction.floor.tolist(),  # of the velocity at rest
+                     'reference_temperature': result.linear.friction.reference.tolist()},
         'filters': {name: float(value) if np.isfinite(value) else None
                     for name, value in asdict(result.filtering).items()},  # Hz, and an order
         'base_parameters': {
@@ -207,6 +212,9 @@ def parameters_of(result: Result, validation: Validation | None = None) -> dict[
                    'expression': base.expressions[k]}
             for k, name in enumerate(base.names)},
         'condition': u.condition,
+        'residual_model': None if result.residual_ is None else {  # in a file of its own
+            name: {'bumps': len(one.weights), 'bound': one.bound}
+            for name, one in result.residual_.joints.items()},
         'torques_older_than_positions': {'value': u.delay,
                                          'standard_deviation': u.delay_deviation},  # s
         'durbin_watson': [None if np.isnan(x) else float(x) for x in u.durbin_watson],
@@ -228,6 +236,11 @@ def parameters_of(result: Result, validation: Validation | None = None) -> dict[
                 'relative_error': dict(zip(one.joint_names, one.relative_error.tolist(),
                                            strict=True)),
                 'rms': dict(zip(one.joint_names, one.rms.tolist(), strict=True))}
+            if one.with_residual is not None:
+                content[name]['with_residual_model'] = {
+                    'total': one.with_residual.total, 'relative_error': dict(zip(
+                        one.joint_names, one.with_residual.relative_error.tolist(),
+                        strict=True))}
             if one.rollout is not None:
                 content[name]['rollout'] = one.rollout.to_dict()
     return content

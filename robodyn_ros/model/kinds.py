@@ -28,6 +28,7 @@ FRICTION_TERMS: dict[str, tuple[str, ...]] = {
     'load': ('Ft',), 'rich': ('Fa', 'Fs', 'Fr'), 'chosen': ()}  # chosen: joint by joint
 # auto: chosen by the error on data left out of the fit
 FRICTION_NAMES = ('auto', *(name for name in FRICTION_TERMS if name != 'chosen'))
+RESIDUAL_MODELS = ('none', 'gaussian_process')  # beyond rigid bodies and friction
 METHODS = ('weighted', 'ordinary', 'huber', 'total', 'instrumental', 'didim', 'likelihood')
 
 

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from robodyn_ros.description.robot import EffortMeaning, Finding, RobotDescription
 from robodyn_ros.errors import UnknownNameError, ValueRangeError
 from robodyn_ros.html_table import html_table
+from robodyn_ros.model.friction_temperature import friction_at
 from robodyn_ros.model.joints import Joints
 from robodyn_ros.model.payload import payload_inertial
 from robodyn_ros.numerics import real_array
@@ -81,6 +82,9 @@ class Model:
         ``link_friction``, which then approximates it. NaN: no curve.
     spring : ndarray, shape (b, 3)
         Springs at the joints, see `Spring`: linear, sine and cosine, N m/rad and N m.
+    friction_temperature : ndarray, shape (b, 3)
+        Temperature of this friction (degrees Celsius), and the change of viscous and Coulomb
+        friction of the link side per kelvin, see `at_temperature`. NaN: not known.
     armature : ndarray, shape (b,)
         Ia, rotor inertia reflected to the joint, k_r^2 I_m.
     gear_ratio, drive_gain : ndarray, shape (b,)
@@ -126,6 +130,7 @@ class Model:
     motor_friction: Array
     friction_curve: Array
     spring: Array
+    friction_temperature: Array
     armature: Array
     gear_ratio: Array
     drive_gain: Array
@@ -301,6 +306,22 @@ class Model:
     def with_plain_friction(self) -> Model:
         """Return the same robot with only viscous and Coulomb friction and offsets."""
         return replace(self, friction_curve=np.full_like(self.friction_curve, np.nan))
+
+    def at_temperature(self, temperature: ArrayLike) -> Model:
+        """Return the same robot with the friction of other temperatures of its joints.
+
+        Parameters
+        ----------
+        temperature : array-like, shape (n,)
+            Temperature of each joint, degrees Celsius; NaN: that of the present friction. Joints
+            whose dependence is not known stay as they are.
+
+        Raises
+        ------
+        ShapeError
+            If there is not one temperature for each joint.
+        """
+        return replace(self, **friction_at(self, temperature))
 
     @cached_property
     def has_curve(self) -> NDArray[np.bool_]:

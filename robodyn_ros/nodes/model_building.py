@@ -63,7 +63,8 @@ class BuildRequest:
     payload_is_new : bool
         Whether an unknown link of the payload is an error; otherwise the payload is dropped.
     options : dict
-        Keyword arguments of `build_model`, and ``friction_width`` and ``loops``.
+        Keyword arguments of `build_model`, and ``friction_width``, ``loops`` and, if there are
+        some, ``temperatures`` of joints.
     kernels : tuple of str
         Methods of `Dynamics` to compile; their machine code is then in the cache.
     commands : bool
@@ -128,6 +129,8 @@ def _build(request: BuildRequest) -> Built:
                         gravity=options['gravity'],
                         locked_joints=options['locked_joints'],
                         rotor_model=options['rotor_model'])
+    if options.get('temperatures'):
+        model = _at_temperatures(model, options['temperatures'])
     if options['base'] != 'floating':
         model.require_fixed_base('a node other than dynamics with odometry_topic or '
                                  'imu_topic')
@@ -153,6 +156,14 @@ def _build(request: BuildRequest) -> Built:
         check = None
         notes.append(f'the model cannot be checked: {error}'[:LONGEST_ERROR])
     return Built(model, '', payload, notes, check)
+
+
+def _at_temperatures(model: Model, temperatures: dict[str, float]) -> Model:
+    """Return the model with the friction of some temperatures, degrees Celsius by joint."""
+    for name in temperatures:
+        if name not in model.joint_names:
+            raise UnknownNameError('joint in temperature_joints', name[:80], model.joint_names)
+    return model.at_temperature([temperatures.get(name, np.nan) for name in model.joint_names])
 
 
 def make_dynamics(model: Model, options: dict[str, Any], *,

@@ -29,10 +29,13 @@ MODEL_PARAMETERS: tuple[tuple[str, Any, str], ...] = (
     ('locked_positions', [0.0], 'position of each of locked_joints, rad or m'),
     ('friction_width', 0.0, 'width of the smooth sign of Coulomb friction, rad/s; 0: the sign '
      'itself'),
+    ('temperature_joints', [''], 'joints whose friction is that of joint_temperatures, as far as '
+     'motors_file says how it depends on them'),
+    ('joint_temperatures', [0.0], 'temperature of each of temperature_joints, degrees Celsius'),
 )
 MODEL_PARAMETER_NAMES = tuple(name for name, *_ in MODEL_PARAMETERS)
 
-FILES = ('motors_file', 'loops_file')
+FILES = ('motors_file', 'loops_file', 'residual_model')  # the last one: feedforward
 
 
 def declare(node: Node, name: str, default: Any, description: str, *,
@@ -53,9 +56,9 @@ def declare(node: Node, name: str, default: Any, description: str, *,
 def declare_common_parameters(node: Node) -> None:
     """Declare autostart and the parameters of the model, which can be changed at run time."""
     declare(node, 'autostart', True, 'configure and activate at start', read_only=True)
-    declare(node, 'model_folders', [''], 'folders that must contain motors_file and loops_file '
-            'if these change while the node is running; empty: the folders of the files given at '
-            'the start', read_only=True)
+    declare(node, 'model_folders', [''], 'folders that must contain motors_file, loops_file '
+            'and residual_model if these change while the node is running; empty: the folders of '
+            'the files given at the start', read_only=True)
     for name, default, description in MODEL_PARAMETERS:
         declare(node, name, default, description,
                 range_=(0.0, 10.0) if name == 'friction_width' else None)
@@ -82,6 +85,8 @@ def model_options(node: Node, changes: Mapping[str, Any] | None = None) -> dict[
         'rotor_model': None if rotor_model == 'auto' else rotor_model,
         'locked_joints': dict(zip(names, values['locked_positions'], strict=False)),
         'friction_width': values['friction_width'],
+        'temperatures': dict(zip([name for name in values['temperature_joints'] if name],
+                                 values['joint_temperatures'], strict=False)),
         'effort': values['effort'],
         'parameters': {name: list(value) if isinstance(value, Sequence) and not isinstance(
             value, str) else value for name, value in values.items()},
@@ -92,7 +97,7 @@ def model_folders(node: Node) -> tuple[Path, ...]:
     """Return the folders from which files may be read while the node is running."""
     folders = [Path(name) for name in node.get_parameter('model_folders').value if name]
     if not folders:
-        files = [node.get_parameter(name).value for name in FILES]
+        files = [node.get_parameter(name).value for name in FILES if node.has_parameter(name)]
         folders = [Path(name).expanduser().parent for name in files if name]
     return tuple(folder.expanduser().resolve() for folder in folders)
 

@@ -45,9 +45,11 @@ NUMBERS = (
     ('goal_time', 1.0, 'how much later than planned the end of a reference may be reached, s, '
      'where goal_tolerance is set', (0.0, 3600.0)),
 )
-NAMES = ('mode', 'on_contact', *(name for name, *_ in LISTS), *(name for name, *_ in NUMBERS))
+NAMES = ('mode', 'on_contact', 'residual_model', *(name for name, *_ in LISTS),
+         *(name for name, *_ in NUMBERS))
 # values that fit every robot, used if the configured values do not
-USUAL: dict[str, Any] = {'mode': OPEN_LOOP} | {name: [default] for name, default, _ in LISTS}
+USUAL: dict[str, Any] = {'mode': OPEN_LOOP, 'residual_model': ''} | {
+    name: [default] for name, default, _ in LISTS}
 
 
 def declare_tuning(node: Node) -> None:
@@ -58,6 +60,9 @@ def declare_tuning(node: Node) -> None:
             f'{", ".join(REACTIONS)}: stop brakes, then commands zero torque after brake_time; '
             'yield compensates gravity; until ~/acknowledge_contact is called. In the mode '
             'feedforward, both command zero torque')
+    declare(node, 'residual_model', '', 'file of a residual model (residual.npz, as robodyn '
+            'identify --residual-model writes it), whose bounded torques at the reference are '
+            'added to feed-forward torques; empty: none')
     for name, default, description in LISTS:
         declare(node, name, [default], description)
     for name, default, description, range_ in NUMBERS:
