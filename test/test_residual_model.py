@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from controller_bench import VALUES
 from robots import planar_2r
 from synthetic import fourier_motion, log_of
-from test_controller import VALUES
 
 import robodyn_ros as rd
 from robodyn_ros.control import Law
