@@ -130,7 +130,7 @@ def test_the_command_identifies_from_tables(robot, recorded, tmp_path, capsys):
     text = capsys.readouterr().out
     assert 'equations: six of the base' in text and 'wrench on footL, wrench on footR' in text
     content = yaml.safe_load((tmp_path / 'out/parameters.yaml').read_text())
-    assert content['error']['identified'] < 2 < 5 < content['error']['description']
+    assert content['error']['identified'] < 0.02 < 0.05 < content['error']['description']
     assert len(content['provenance']['logs']) == 2
     found = rd.load_model(tmp_path / 'out/identified.urdf', base='floating')
     mass = [sum(parameter(one, name) for name in one.parameter_names if name.startswith('m:'))
@@ -164,7 +164,7 @@ def test_a_bag_with_odometry_and_wrenches(robot, recorded, tmp_path):
     motion = rd.floating_base_motion(robot, log)
     found = rd.identify_floating_base(robot, motion.q, motion.qd, motion.qdd,
                                       wrenches=motion.wrenches)
-    assert found.error < 3 < 5 < found.nominal_error
+    assert found.error < 0.03 < 0.05 < found.nominal_error
 
 
 def test_wrenches_in_the_axes_of_their_links(robot, recorded, tmp_path):
@@ -198,7 +198,7 @@ def test_contacts_of_a_walk_are_eliminated_while_they_last(robot, recorded, tmp_
     found = rd.identify_floating_base(
         robot, motion.q, motion.qd, motion.qdd, torques=motion.torques,
         wrenches=motion.wrenches, surfaces=motion.contacts)
-    assert found.error < 4 and found.error < found.nominal_error / 5, found
+    assert found.error < 0.04 and found.error < found.nominal_error / 5, found
     with pytest.raises(rd.ShapeError, match='truth values'):
         rd.identify_floating_base(robot, motion.q, motion.qd, motion.qdd,
                                   torques=motion.torques, contacts={'footL': [True]})

@@ -1,5 +1,8 @@
 """Model health in the node `observer`, and reactions to contacts in `feedforward`."""
 
+import contextlib
+import threading
+
 import numpy as np
 import pytest
 import yaml
@@ -108,6 +111,24 @@ class Robot:
         set_nanoseconds(message.header.stamp, self.stamp - round(age * SECOND))
         self.world.publish(Contact, 'touched', message)
 
+    @contextlib.contextmanager
+    def touching(self):
+        """Report the contact again and again, as an observer does."""
+        over = threading.Event()
+
+        def report():
+            while not over.wait(0.05):
+                self.touch()
+
+        self.touch()
+        thread = threading.Thread(target=report)
+        thread.start()
+        try:
+            yield
+        finally:
+            over.set()
+            thread.join()
+
     def acknowledge(self):
         return self.world.call(Trigger, 'feedforward/acknowledge_contact', Trigger.Request())
 
@@ -190,10 +211,10 @@ def test_an_accidental_contact_yields_or_stops_until_it_is_acknowledged(robot, k
                'the delay')
     assert world.diagnostics['feedforward']['message'].startswith(f'{kind} after an accidental')
     refused = world.count('feedforward', 'reference_refused')
-    robot.follow()
-    world.wait(lambda: world.count('feedforward', 'reference_refused') > refused, 'a refusal')
-    robot.touch()
-    answer = robot.acknowledge()
+    with robot.touching():
+        robot.follow()
+        world.wait(lambda: world.count('feedforward', 'reference_refused') > refused, 'a refusal')
+        answer = robot.acknowledge()
     assert not answer.success and 'joint elbow persists' in answer.message
     np.testing.assert_allclose(robot.answers(1)[0], found[-1], atol=1e-9)
     robot.touch(Contact.NONE)

@@ -77,7 +77,7 @@ def run(options: argparse.Namespace, model: Model) -> int:
     equations = 'six of the base' if motion.torques is None else 'base and joints'
     print(f'equations: {equations}; {found.base.count} base parameters')
     print(f'unexplained forces on the last quarter, which was left out of the fit: '
-          f'{found.error:.3g} % (description {found.nominal_error:.3g} %)')
+          f'{found.error:.2%} (description {found.nominal_error:.2%})')
     _write(options.output, model, logs, found, motion.torques is not None, motion.cutoff, options)
     print(f'Written to {options.output}')
     return 0
@@ -96,7 +96,7 @@ def _write(folder: Path, model: Model, logs: Sequence[FloatingBaseLog],
             'contacts': list(options.contacts), 'surfaces': list(options.surfaces),
             'torques': torques},
         'filters': {'cutoff': float(cutoff)},  # Hz
-        'error': {'identified': found.error, 'description': found.nominal_error},  # percent
+        'error': {'identified': found.error, 'description': found.nominal_error},
         'base_parameters': dict(zip(found.base.names, found.base.expressions, strict=True)),
         'consistent_parameters': values}
     write_text(folder / PARAMETERS, yaml.safe_dump(content, sort_keys=False, allow_unicode=True,

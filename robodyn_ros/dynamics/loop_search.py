@@ -78,7 +78,7 @@ class LoopSearch:
             for what, array in zip(('q', 'qd', 'qdd'), arrays, strict=False):
                 self._array(what, array)  # names the joints
             raise
-        if result.ndim > rank:  # where the way from an earlier sample leads nowhere: from `near`
+        if result.ndim > rank:  # search again from `near` where that from an earlier sample failed
             bad = np.isnan(_first(result, rank)) if name else result[:, -1] == 0.0
             for k in map(int, np.flatnonzero(bad)):
                 result[k] = function(*(_row(values, k) for values in given))

@@ -44,7 +44,7 @@ class FloatingBaseResult:
     error, nominal_error : float
         Root mean square of the unexplained part of all equations, relative to that of the measured
         forces, on the last quarter of the data, which was left out of the fit: of the identified
-        robot, and of the description; percent.
+        robot, and of the description; fractions.
     """
 
     model: Model
@@ -54,8 +54,8 @@ class FloatingBaseResult:
 
     def __repr__(self) -> str:
         """Errors, and number of base parameters."""
-        return (f'<FloatingBaseResult: {self.error:.3g} % of the forces unexplained '
-                f'(description {self.nominal_error:.3g} %), {self.base.count} base parameters>')
+        return (f'<FloatingBaseResult: {self.error:.2%} of the forces unexplained '
+                f'(description {self.nominal_error:.2%}), {self.base.count} base parameters>')
 
 
 @checked_keywords
@@ -122,7 +122,7 @@ def identify_floating_base(model: Model, q: ArrayLike, qd: ArrayLike, qdd: Array
     found = _with_parameters(linear, theta)
     rest = slice(fitted.stop, count)
     return FloatingBaseResult(found, base_parameters(linear), *(
-        100 * float(np.linalg.norm(target[rest] - w[rest] @ chi) / np.linalg.norm(target[rest]))
+        float(np.linalg.norm(target[rest] - w[rest] @ chi) / np.linalg.norm(target[rest]))
         for chi in (theta, linear.nominal())))
 
 

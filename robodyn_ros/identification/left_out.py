@@ -9,13 +9,21 @@ contain the raw torque up to the highest frequency of all candidates.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import scipy.linalg
 from numpy.typing import NDArray
 
 from robodyn_ros.errors import LogError
+from robodyn_ros.identification.gram_matrices import (
+    RIDGE,
+    estimates_without,
+    grams_of,
+    picked,
+    residual_deviations,
+    solve_scaled,
+    weighted_solution,
+)
 from robodyn_ros.identification.linear_model import LinearModel
 from robodyn_ros.identification.observations import Observations
 from robodyn_ros.numerics import safe_divide
@@ -23,9 +31,6 @@ from robodyn_ros.spatial import Array
 
 FOLDS = 20  # contiguous parts of the data: without one, the others still excite what all excite
 LEAST_BLOCKS = 4  # smallest number of blocks in a fold
-SWEEPS = 3  # iterations for the weights of the rows
-RIDGE = 1e-9  # regularisation relative to each column's square; unexcited parameters stay zero
-LEAST_SIGMA = 1e-6  # relative to the largest residual of a row, so that all weights are finite
 BLOCK = 0.6  # length of a block times the cutoff; a mean over it halves amplitudes at the cutoff
 PER_BLOCK = 4  # largest number of samples of W in the shortest block
 MOST_SAMPLES = 8000  # samples of W; of longer logs, the middle part of every piece is used
@@ -78,14 +83,14 @@ class Folds:
         columns : list of int
             Columns of W that are fitted on the other folds.
         """
-        raw = _picked(self.raw, columns)
+        raw = picked(self.raw, columns)
         theta = np.column_stack([self.estimates_without(columns), np.full(len(raw), -1.0)])
         errors = np.einsum('fi,fij,fj->f', theta, raw, theta)
         return np.asarray(safe_divide(errors, self.size / len(raw), at_zero=np.inf))
 
     def estimates_without(self, columns: list[int]) -> Array:
         """Return `estimates_without` of the Gram matrices of the fit, shape (F, columns)."""
-        return estimates_without(_picked(self.fitted, columns), self.counts)
+        return estimates_without(picked(self.fitted, columns), self.counts)
 
     def additions(self, columns: list[int], candidates: list[int]) -> tuple[Array, Array]:
         """Return the errors of some columns, and those with each candidate added to them.
@@ -103,16 +108,17 @@ class Folds:
             Squared relative errors of the raw torque of each fold: shapes (F,) and (F, C).
         """
         b, places = len(columns), [*columns, *candidates]
-        fitted = _picked(self.fitted, places)
+        fitted = picked(self.fitted, places)
         inner = [*range(b), -1]
-        sigma = _sigma(fitted.sum(axis=0)[:, inner][:, :, inner], self.counts.sum(axis=0))
+        sigma = residual_deviations(fitted.sum(axis=0)[:, inner][:, :, inner],
+                                    self.counts.sum(axis=0))
         weighted = np.tensordot(fitted, 1 / sigma**2, (1, 0))
         whole = weighted.sum(axis=0)
-        raw = _picked(self.raw, places)
+        raw = picked(self.raw, places)
         before, after = np.zeros(len(raw)), np.zeros((len(raw), len(candidates)))
         for out in range(len(raw)):
             gram = whole - weighted[out]
-            solved = _solve_scaled(gram[:b, :b], gram[:b, b:])  # of the candidates, then theta
+            solved = solve_scaled(gram[:b, :b], gram[:b, b:])  # of the candidates, then theta
             rest = gram[b:, b:] - gram[b:, :b] @ solved
             gain = safe_divide(rest[:-1, -1], np.diag(rest)[:-1])
             gain = np.where(np.diag(rest)[:-1] > RIDGE * np.diag(gram)[b:-1], gain, 0.0)
@@ -129,8 +135,9 @@ class Folds:
 
     def estimate(self, columns: list[int]) -> Array:
         """Return weighted least squares of some columns on all folds, shape (columns,)."""
-        whole = _picked(self.fitted.sum(axis=0), columns)
-        return np.asarray(_solved(whole, _sigma(whole, self.counts.sum(axis=0)))[:-1])
+        whole = picked(self.fitted.sum(axis=0), columns)
+        sigma = residual_deviations(whole, self.counts.sum(axis=0))
+        return np.asarray(weighted_solution(whole, sigma)[:-1])
 
 
 class Coarse:
@@ -223,7 +230,7 @@ class Coarse:
                                source=self.observations.segments[k].source)
             edges = np.linspace(0, len(w) // length, each + 1).astype(int)
             grams, count = grams_of(_block_means(w[:len(w) // length * length], length),
-                                  *self._explained(k, length)[::2], edges)
+                                    *self._explained(k, length)[::2], edges)
             fitted.append(grams)
             counts.append(count)
         sources = [segment.source for segment in self.observations.segments]
@@ -244,7 +251,8 @@ class Coarse:
 
     def _places(self, k: int) -> slice:
         part = self._parts[k]
-        return slice(part.start, part.stop, self._strides[k])
+        stride = self._strides[k]  # from the middle, as the block means of the torques
+        return slice(part.start + (stride - 1) // 2, part.stop, stride)
 
     def _states(self, k: int) -> tuple[Array, Array]:
         segment, places = self.observations.segments[k], self._places(k)
@@ -278,78 +286,9 @@ class Coarse:
         return tau, measured, np.tile(middle, (1, rows // middle.shape[1]))
 
 
-def estimates_without(grams: Array, counts: Array) -> Array:
-    """Return weighted least squares without each fold in turn, shape (F, b).
-
-    Parameters
-    ----------
-    grams : ndarray, shape (F, rows, b + 1, b + 1)
-        Gram matrices of ``[W, tau]``.
-    counts : ndarray, shape (F, rows)
-        Numbers of samples.
-    """
-    sigma = _sigma(grams.sum(axis=0), counts.sum(axis=0))
-    weighted = np.tensordot(grams, 1 / sigma**2, (1, 0))
-    without = weighted.sum(axis=0) - weighted
-    return np.array([_solve_scaled(gram[:-1, :-1], gram[:-1, -1]) for gram in without])
-
-
 def _block_means(values: Array, length: int) -> Array:
     """Return means over blocks of samples, shape (N / length, ...)."""
     while length % 2 == 0:  # adding halves is many times faster than summing short rows
         values = 0.5 * (values[::2] + values[1::2])
         length //= 2
     return values.reshape(len(values) // length, length, *values.shape[1:]).mean(axis=1)
-
-
-def grams_of(w: Array, tau: Array, used: NDArray[np.bool_], edges: NDArray[np.int_],
-             ) -> tuple[Array, Array]:
-    """Return Gram matrices of ``[W, tau]``, and numbers of samples, between the edges."""
-    rows, p = w.shape[1:]
-    grams = np.zeros((len(edges) - 1, rows, p + 1, p + 1))
-    counts = np.zeros((len(edges) - 1, rows))
-    for row in range(rows):
-        nonzero = np.append(np.flatnonzero(w[:, row].any(axis=0)), p)
-        data = np.column_stack([w[:, row][:, nonzero[:-1]], tau[:, row]]) * used[:, row, None]
-        for fold, (a, b) in enumerate(zip(edges[:-1], edges[1:], strict=True)):
-            grams[fold, row, nonzero[:, None], nonzero] = data[a:b].T @ data[a:b]
-            counts[fold, row] = used[a:b, row].sum()
-    return grams, counts
-
-
-def _picked(grams: Array, columns: list[int]) -> Array:
-    """Return Gram matrices of some columns and of the torque, which is the last one."""
-    size = grams.shape[-1] - 1
-    if columns == list(range(size)):
-        return grams
-    places = [*columns, size]
-    return np.asarray(grams.take(places, axis=-2).take(places, axis=-1))
-
-
-def _sigma(grams: Array, count: Array) -> Array:
-    """Return the standard deviation of each row's residual of a fit."""
-    rows, b = len(grams), grams.shape[-1] - 1
-    sigma = np.ones(rows)
-    for _ in range(SWEEPS):
-        theta = _solved(grams, sigma)
-        squares = np.maximum(np.einsum('i,rij,j->r', theta, grams, theta), 0.0)
-        sigma = np.sqrt(safe_divide(squares, np.maximum(count - b / rows, 1.0)))
-        sigma = np.maximum(sigma, LEAST_SIGMA * (float(sigma.max()) or 1.0))
-    return sigma
-
-
-def _solved(grams: Array, sigma: Array) -> Any:
-    """Return weighted least squares of Gram matrices, with -1 for the torque appended."""
-    whole = np.tensordot(1 / sigma**2, grams, 1)
-    return np.append(_solve_scaled(whole[:-1, :-1], whole[:-1, -1]), -1.0)
-
-
-def _solve_scaled(matrix: Array, right: Array) -> Array:
-    """Solve normal equations with columns of equal length."""
-    scale = np.sqrt(np.diag(matrix))
-    scale = np.where(scale > 0, scale, 1.0)
-    scaled = matrix / np.outer(scale, scale)
-    scaled[np.diag_indices(len(scale))] += RIDGE
-    factor = scipy.linalg.cho_factor(scaled, overwrite_a=True, check_finite=False)
-    down = scale if right.ndim == 1 else scale[:, None]
-    return np.asarray(scipy.linalg.cho_solve(factor, right / down, check_finite=False) / down)

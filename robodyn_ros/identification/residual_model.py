@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from robodyn_ros.dynamics.residual_torque import JointResidual, ResidualTorque
 from robodyn_ros.errors import IdentificationError
-from robodyn_ros.identification.left_out import FOLDS, estimates_without, grams_of
+from robodyn_ros.identification.gram_matrices import estimates_without, grams_of
+from robodyn_ros.identification.left_out import FOLDS
 from robodyn_ros.identification.observations import Observations
 from robodyn_ros.model.kinds import JOINT_TORQUE_KINDS
 from robodyn_ros.packages import package

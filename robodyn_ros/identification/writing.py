@@ -26,8 +26,7 @@ from robodyn_ros.identification.model_uncertainty import ModelUncertainty
 from robodyn_ros.identification.result import Result
 from robodyn_ros.identification.springs import SPRING_TERMS
 from robodyn_ros.identification.validation import Validation
-from robodyn_ros.model import A_MODEL, Model
-from robodyn_ros.model.model import LinkFrame
+from robodyn_ros.model import A_MODEL, LinkFrame, Model
 from robodyn_ros.spatial import Array, inertial_of, rpy_from_rotation
 
 

@@ -2,6 +2,7 @@
 
 from robodyn_ros.model.build import build_model, load_model, model_from_dh
 from robodyn_ros.model.joints import Joints
+from robodyn_ros.model.link_frame import LinkFrame
 from robodyn_ros.model.model import (
     A_MODEL,
     LINK_FRICTION,
@@ -9,7 +10,6 @@ from robodyn_ros.model.model import (
     PARAMETER_NAMES,
     RIGID,
     ROTOR,
-    LinkFrame,
     Model,
 )
 from robodyn_ros.model.payload import payload_inertial

@@ -6,7 +6,7 @@ import numpy as np
 
 from robodyn_ros.description.robot import Joint, Mimic, RobotDescription
 from robodyn_ros.description.tree import joints_parent_first
-from robodyn_ros.model.model import LinkFrame
+from robodyn_ros.model.link_frame import LinkFrame
 from robodyn_ros.spatial import (
     Array,
     axis_rotation,

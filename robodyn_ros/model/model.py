@@ -18,6 +18,7 @@ from robodyn_ros.errors import UnknownNameError, ValueRangeError
 from robodyn_ros.html_table import html_table
 from robodyn_ros.model.friction_temperature import friction_at
 from robodyn_ros.model.joints import Joints
+from robodyn_ros.model.link_frame import LinkFrame
 from robodyn_ros.model.payload import payload_inertial
 from robodyn_ros.numerics import real_array
 from robodyn_ros.spatial import (
@@ -32,15 +33,6 @@ PARAMETER_NAMES = (*INERTIAL_PARAMETER_NAMES, 'Fvl', 'Fcl', 'offl', 'Ia', 'Fvm',
 RIGID, ROTOR = tuple(range(10)), 13
 LINK_FRICTION, MOTOR_FRICTION = (10, 11, 12), (14, 15, 16)
 A_MODEL = 'a Model, as load_model returns it'  # what is valid where a robot is expected
-
-
-@dataclass(frozen=True)
-class LinkFrame:
-    """The frame of a link in the frame of the body that it is fixed to; body -1 is the root."""
-
-    body: int
-    rotation: Array
-    translation: Array
 
 
 @dataclass(frozen=True, eq=False)

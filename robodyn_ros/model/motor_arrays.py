@@ -18,7 +18,7 @@ from robodyn_ros.description.robot import (
 from robodyn_ros.description.spring import SPRING
 from robodyn_ros.errors import DescriptionError
 from robodyn_ros.model.bodies import Bodies, clean
-from robodyn_ros.model.model import LinkFrame
+from robodyn_ros.model.link_frame import LinkFrame
 from robodyn_ros.spatial import Array, Inertial, inertial_parameters, transform_inertial
 
 

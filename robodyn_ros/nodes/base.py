@@ -52,8 +52,7 @@ class DynamicsNode(ReportingNode):
     name : str
         Name of the node.
     helper : HelperProcess, optional
-        Builds models and does whatever else is in ``tasks``; without it models are built in this
-        process.
+        Builds models and runs the other ``tasks``; without it, this process builds models.
     """
 
     tasks: dict[str, Callable[[Any], Any]] = {'build': build}  # what its helper process can run

@@ -315,7 +315,7 @@ class Identification(DynamicsNode):
     def _options(self) -> Options:
         rate, delay, lease, motor_states = (self.get_parameter(name).value for name in (
             'trajectory_rate', 'start_delay', 'lease', 'use_motor_states'))
-        files = [self.get_parameter(name).value for name in FILES]
+        files = [self.get_parameter(name).value for name in FILES if self.has_parameter(name)]
         return Options(rate, delay, lease, motor_states, self._thresholds(),
                        tuple(Path(name).expanduser() for name in files if name))
 
