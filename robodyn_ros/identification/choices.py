@@ -12,7 +12,7 @@ from robodyn_ros.dynamics import RobotDynamics
 from robodyn_ros.errors import LogError
 from robodyn_ros.identification.base_parameters import base_parameters
 from robodyn_ros.identification.friction import FrictionShape
-from robodyn_ros.identification.left_out import Coarse
+from robodyn_ros.identification.left_out import FOLDS, Coarse
 from robodyn_ros.identification.linear_model import LinearModel
 from robodyn_ros.identification.observations import Observations
 from robodyn_ros.identification.pieces import Piece, Spectrum
@@ -34,6 +34,7 @@ DECIMATED_PER_BAND = 3.0
 DECIMATIONS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)  # relative to that cutoff
 BETTER = 0.002  # relative reduction of the error for which a filter is replaced by another
 BETTER_BELOW = 0.02  # the same for each step downwards, which loses a part of the motion
+LEAST_INDEPENDENT = 2  # samples in a part that is left out, for a cutoff below the automatic one
 NOISE_WIDTH = 5.0  # standard deviations of velocity noise, within which a joint may be at rest
 LARGEST_FLOOR = 0.02  # largest of these velocities, relative to the fast speed
 FAST_QUANTILE = 0.95  # quantile of the speeds that counts as fast
@@ -87,11 +88,14 @@ def choose_filters(linear: LinearModel, pieces: Sequence[Piece], spectrum: Spect
     if fixed and len(decimations) == 1:
         return found
     kept = list(base_parameters(linear).kept)
+    independent: dict[float, float] = {}  # samples that a cutoff leaves
 
     def least(factor: float) -> float:
         """Return the least error with a cutoff; that of each parallel filter is kept."""
         segments = segments_of(pieces, replace(automatic, cutoff=automatic.cutoff * factor), [],
                                smooth=False)
+        seconds = sum(len(segment.t) / segment.rate for segment in segments)
+        independent[factor] = 2 * automatic.cutoff * factor * seconds
         coarse = Coarse(Observations(linear, segments, **options),  # type: ignore[arg-type]
                         max(decimations))
         means = [w[:, :, kept] for w in coarse.means]
@@ -112,7 +116,8 @@ def choose_filters(linear: LinearModel, pieces: Sequence[Piece], spectrum: Spect
             if automatic.cutoff * factor >= HIGHEST * rate:
                 break
             error = least(factor)
-            if error > (1 - gain) * before:
+            few = factor < 1 and independent[factor] < LEAST_INDEPENDENT * FOLDS
+            if few or error > (1 - gain) * before:
                 break
             before = error
             accepted.append(automatic.cutoff * factor)
