@@ -13,3 +13,18 @@ def test_reduced_samples_lie_in_the_middle_of_the_torques_that_they_explain():
     tau = rd.Dynamics(true).inverse_dynamics(q, qd, qdd)
     result = rd.identify(true, rd.Log(t, q, tau, joint_names=true.joint_names))
     assert result.friction_choice_.errors['coulomb', 0.0] < 0.006
+
+
+def test_stribeck_velocities_among_the_slow_samples_are_not_tried():
+    """What acts only in samples that are left out of the fit must not join."""
+    true = lwr4_with_drives()
+    t, q, qd, qdd = fourier_motion(true, np.random.default_rng(21), 12, 250)
+    stick = 20.0 * np.sign(qd) * np.exp(-np.abs(qd) / 0.05)
+    tau = rd.Dynamics(true).inverse_dynamics(q, qd, qdd) + stick
+    log = rd.Log(t, q, tau, joint_names=true.joint_names)
+    lowest = []
+    for slow in (None, 0.1):
+        shape = rd.identify(true, log, slow=slow).linear.friction
+        lowest.append(min((velocity * shape.speed[body]
+                           for (body, _), velocity in shape.stribeck.items()), default=np.inf))
+    assert lowest[0] < 0.1 <= lowest[1]

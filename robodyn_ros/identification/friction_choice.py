@@ -287,9 +287,10 @@ class _Trial:
         warm = self._warm_sources()
         sets += [(term, STRIBECK_SPEED) for term in BY_TEMPERATURE if warm]
         for term, velocity in sets:
+            sources = self._fast_sources(velocity) if term == 'Fs' else keys
             linear = self.search.model(replace(
                 self.shape, model='chosen', terms=dict.fromkeys(
-                    warm if term in BY_TEMPERATURE else keys, (term,)),
+                    warm if term in BY_TEMPERATURE else sources, (term,)),
                 stribeck=dict.fromkeys(keys, velocity), load=self.search.load))
             new = [k for k, one in enumerate(linear.gears.terms) if one.standard < 0]
             parts.append([f[:, :, new] for f in self.search.coarse.friction(linear)])
@@ -300,6 +301,16 @@ class _Trial:
         parts.append(self.search.coarse.springs(linear))
         found += [Candidate((one.body, 'k'), one.name) for one in linear.springs.terms]
         return found, [np.concatenate(columns, axis=2) for columns in zip(*parts, strict=True)]
+
+    def _fast_sources(self, velocity: float) -> list[Key]:
+        """Return the gears whose Stribeck velocity is not among the slow samples left out."""
+        linear = self.search.linear
+        slow = dict(zip(linear.joints.joint_names, self.search.coarse.observations.slow,
+                        strict=True))
+        fast = [velocity * speed >= slow.get(name, 0.0) for name, speed in zip(
+            linear.model.joint_names, self.shape.speed, strict=True)]
+        return [source.key for source in linear.gears.sources
+                if all(fast[k] for k in np.flatnonzero(source.row))]
 
     def _warm_sources(self) -> list[Key]:
         """Return the gears of the joints whose temperatures were measured and have changed."""
