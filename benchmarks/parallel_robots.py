@@ -21,7 +21,12 @@ import numpy as np
 import pinocchio as pin
 import yaml
 
-import robodyn_ros as rd
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE.parent / 'test'))
+
+from oracle import Oracle  # noqa: E402
+
+import robodyn_ros as rd  # noqa: E402
 
 STATES, STEP = 5, 0.05  # random states, and the range of the independent joints, rad
 AXES = {'X': '1 0 0', 'Y': '0 1 0', 'Z': '0 0 1'}
@@ -69,7 +74,7 @@ def split(root: ElementTree.Element, name: str, axes: str) -> None:
             ElementTree.SubElement(root, 'link', name=target)
 
 
-class Oracle:
+class LoopOracle(Oracle):
     """Pinocchio's constrained dynamics of the same tree."""
 
     def __init__(self, robot: rd.ClosedLoopDynamics, urdf: str, held: dict[str, float]):
@@ -77,50 +82,18 @@ class Oracle:
         if held:
             model = pin.buildReducedModel(model, [model.getJointId(name) for name in held],
                                           pin.neutral(model))
-        model.gravity.linear = np.array(robot.model.gravity)
-        self.model, self.cuts, self.data = model, robot.cuts, model.createData()
-        self.joints = [model.joints[model.getJointId(name)] for name in robot.model.joint_names]
-        self.order = [one.idx_v for one in self.joints]
-
-    def state(self, q: np.ndarray) -> np.ndarray:
-        """Return Pinocchio's configuration."""
-        pose = pin.neutral(self.model)
-        for one, angle in zip(self.joints, q, strict=True):
-            pose[one.idx_q:one.idx_q + one.nq] = (
-                (np.cos(angle), np.sin(angle)) if one.nq == 2 else angle)
-        return pose
+        self._take(robot.model, model)
+        self.cuts = robot.cuts
 
     def gauss(self, q: np.ndarray, qd: np.ndarray, tau: np.ndarray) -> np.ndarray:
         """Accelerations by Gauss' principle."""
-        model, data, pose = self.model, self.data, self.state(q)
-        speed, torque = np.zeros((2, model.nv))
-        speed[self.order], torque[self.order] = qd, tau
-        upper = np.triu(pin.crba(model, data, pose))
-        mass = upper + np.triu(upper, 1).T
-        force = torque - pin.rnea(model, data, pose, speed, 0 * speed)
-        pin.computeJointJacobians(model, data, pose)
-        pin.forwardKinematics(model, data, pose, speed, 0 * speed)
-        pin.updateFramePlacements(model, data)
-        jacobians, drifts = [], []
-        for cut in self.cuts:
-            size = 3 if len(cut.points) == 1 else 6
-            ids = [model.getFrameId(link, pin.FrameType.BODY) for link in cut.links]
-            one, other = (pin.getFrameJacobian(model, data, k, pin.LOCAL_WORLD_ALIGNED)
-                          for k in ids)
-            jacobians.append((one - other)[:size])
-            a, b = (pin.getFrameClassicalAcceleration(model, data, k, pin.LOCAL_WORLD_ALIGNED)
-                    for k in ids)
-            drifts.append((a - b).vector[:size])
-        jacobian = np.vstack(jacobians)
-        _, values, rows = np.linalg.svd(jacobian)
-        free = rows[int((values > 1e-7 * values[0]).sum()):].T
-        fixed = -np.linalg.pinv(jacobian, rcond=1e-7) @ np.concatenate(drifts)
-        return (fixed + free @ np.linalg.solve(free.T @ mass @ free, free.T @ (
-            force - mass @ fixed)))[self.order]
+        jacobian, drift = self.constraints(q, qd, [
+            (*cut.links, 3 if len(cut.points) == 1 else 6) for cut in self.cuts])
+        return self.constrained(q, qd, tau, jacobian, drift, smallest=1e-7)
 
     def constraint_dynamics(self, q: np.ndarray, qd: np.ndarray, tau: np.ndarray) -> np.ndarray:
         """Accelerations of Pinocchio's proximal solver."""
-        model, pose, constraints = self.model, self.state(q), pin.StdVec_RigidConstraintModel()
+        model, constraints = self.pin, pin.StdVec_RigidConstraintModel()
         for cut in self.cuts:
             one, other = (model.frames[model.getFrameId(link, pin.FrameType.BODY)]
                           for link in cut.links)
@@ -131,11 +104,10 @@ class Oracle:
         data, datas = model.createData(), pin.StdVec_RigidConstraintData()
         for one in constraints:
             datas.append(one.createData())
-        speed, torque = np.zeros((2, model.nv))
-        speed[self.order], torque[self.order] = qd, tau
         pin.initConstraintDynamics(model, data, constraints, datas)
-        return pin.constraintDynamics(model, data, pose, speed, torque, constraints, datas,
-                                      pin.ProximalSettings(1e-14, 1e-9, 200))[self.order]
+        return self.constraint.T @ pin.constraintDynamics(
+            model, data, self.q(q), self.v(qd), self.v(tau), constraints, datas,
+            pin.ProximalSettings(1e-14, 1e-9, 200))
 
 
 def closes(robot: rd.ClosedLoopDynamics, q: np.ndarray) -> bool:
@@ -153,7 +125,7 @@ def compare(folder: Path) -> str:
     model = rd.load_model(urdf, locked_joints=held).without_friction()
     began = time.perf_counter()
     robot = rd.ClosedLoopDynamics(model, loops)
-    rng, oracle = np.random.default_rng(0), Oracle(robot, urdf, held)
+    rng, oracle = np.random.default_rng(0), LoopOracle(robot, urdf, held)
     free = [model.joint_names.index(name) for name in robot.joint_names]
     worst, proximal, step = 0.0, 0.0, STEP
     for _ in range(STATES):

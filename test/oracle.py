@@ -78,6 +78,27 @@ class Oracle:
         return pin.getFrameClassicalAcceleration(self.pin, self.data, frame,
                                                  pin.LOCAL_WORLD_ALIGNED).vector
 
+    def constraints(self, q, qd, cuts):
+        """Jacobian and drift of cuts, each two links and how many rows of six vanish, 3 or 6."""
+        jacobian = np.vstack([(self.jacobian(q, a) - self.jacobian(q, b))[:rows]
+                              for a, b, rows in cuts])
+        drift = np.concatenate([(self.drift(q, qd, a) - self.drift(q, qd, b))[:rows]
+                                for a, b, rows in cuts])
+        return jacobian, drift
+
+    def constrained(self, q, qd, tau, jacobian, drift, smallest=1e-8):
+        """Accelerations of the tree, projected onto what constraints allow: Gauss' principle.
+
+        Redundant constraints have no effect on it. ``smallest``: of the singular values, relative
+        to the largest.
+        """
+        mass, force = self.mass_matrix(q), tau - self.inverse_dynamics(q, qd, 0 * qd)
+        _, values, rows = np.linalg.svd(jacobian)
+        free = rows[int((values > smallest * values[0]).sum()):].T
+        fixed = -np.linalg.pinv(jacobian, rcond=smallest) @ drift
+        return fixed + free @ np.linalg.solve(free.T @ mass @ free,
+                                              free.T @ (force - mass @ fixed))
+
     def energy(self, q, qd):
         return (pin.computeKineticEnergy(self.pin, self.data, self.q(q), self.v(qd)),
                 pin.computePotentialEnergy(self.pin, self.data, self.q(q)))

@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import numpy as np
-import pinocchio as pin
 import pytest
 import yaml
+from oracle import Oracle
 from robots import joint, link, robot
 
 import robodyn_ros as rd
@@ -38,41 +38,11 @@ def mechanism(request):
 
 
 def constrained(dynamics, text, q, qd, tau):
-    """Accelerations of all joints: those of the tree, projected onto what the cuts allow.
-
-    Gauss' principle with mass matrix, bias and contact Jacobians of Pinocchio. Redundant
-    constraints have no effect on it.
-    """
-    model = pin.buildModelFromXML(text)
-    model.gravity.linear = np.array(dynamics.model.gravity)
-    data, pose = model.createData(), pin.neutral(model)
-    joints = [model.joints[model.getJointId(one)] for one in dynamics.model.joint_names]
-    for one, angle in zip(joints, q, strict=True):
-        pose[one.idx_q:one.idx_q + one.nq] = (np.cos(angle), np.sin(angle)) if one.nq == 2 \
-            else angle
-    order = [one.idx_v for one in joints]
-    speed, torque = np.zeros((2, model.nv))
-    speed[order], torque[order] = qd, tau
-    upper = np.triu(pin.crba(model, data, pose))
-    mass = upper + np.triu(upper, 1).T
-    force = torque - pin.rnea(model, data, pose, speed, 0 * speed)
-    pin.computeJointJacobians(model, data, pose)
-    pin.forwardKinematics(model, data, pose, speed, 0 * speed)
-    pin.updateFramePlacements(model, data)
-    world, jacobians, drifts = pin.LOCAL_WORLD_ALIGNED, [], []
-    for cut in dynamics.cuts:
-        one, other = (model.getFrameId(link, pin.FrameType.BODY) for link in cut.links)
-        jacobians.append(pin.getFrameJacobian(model, data, one, world)
-                         - pin.getFrameJacobian(model, data, other, world))
-        drifts.append((pin.getFrameClassicalAcceleration(model, data, one, world)
-                       - pin.getFrameClassicalAcceleration(model, data, other, world)).vector)
-    jacobian = np.vstack(jacobians)
-    assert np.abs(jacobian @ speed).max() < 1e-9  # the velocities keep the loops closed
-    _, values, rows = np.linalg.svd(jacobian)
-    free = rows[int((values > 1e-8 * values[0]).sum()):].T
-    fixed = -np.linalg.pinv(jacobian, rcond=1e-8) @ np.concatenate(drifts)
-    qdd = fixed + free @ np.linalg.solve(free.T @ mass @ free, free.T @ (force - mass @ fixed))
-    return qdd[order]
+    """Accelerations of all joints by Gauss' principle with Pinocchio's terms."""
+    oracle = Oracle(dynamics.model, text)
+    jacobian, drift = oracle.constraints(q, qd, [(*cut.links, 6) for cut in dynamics.cuts])
+    assert np.abs(jacobian @ qd).max() < 1e-9  # the velocities keep the loops closed
+    return oracle.constrained(q, qd, tau, jacobian, drift)
 
 
 def test_passive_joints_complete_the_freedom(mechanism):
