@@ -11,6 +11,7 @@ from __future__ import annotations
 import sys
 import time
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +25,7 @@ from synthetic import fourier_motion  # noqa: E402
 import robodyn_ros as rd  # noqa: E402
 from robodyn_ros.control.laws import automatic_gains  # noqa: E402
 from robodyn_ros.identification.simulate import simulate_along  # noqa: E402
+from robodyn_ros.kernels import Kernel  # noqa: E402
 from robodyn_ros.model.kinds import METHODS  # noqa: E402
 from robodyn_ros.spatial import Inertial, skew  # noqa: E402
 
@@ -96,50 +98,56 @@ def model_of(data):
     return replace(model, velocity_limit=np.deg2rad(data['speed']))
 
 
-def run(model, motion, noise=(0.0, 0.0), rng=None, designed_for=None):
-    """Return the log of a simulated robot under PD control with feed-forward and noisy feedback.
+class SideBySide:
+    """Robots of equal structure, each of which is one of the robots that are simulated at once."""
 
-    The controller is designed for the robot itself, or for another one.
+    def __init__(self, models):
+        specs = [rd.Dynamics(model, friction_width=WIDTH, shared_code=True)
+                 .kernel('velocity_change').spec for model in models]
+        if len({spec.key for spec in specs}) > 1:
+            raise ValueError('the robots differ in more than their parameters')
+        values = zip(*(spec.constants for spec in specs), strict=True)
+        self.n = models[0].n
+        self.change = Kernel(replace(specs[0], constants=tuple(np.stack(v) for v in values)))
+
+    def velocity_change(self, q, qd, tau, damping, step):
+        """See `Dynamics.velocity_change`; one row for each robot."""
+        return self.change.general(q, qd, tau, damping, np.array([step]))
+
+
+def run(models, known, motion, noise=(0.0, 0.0), rng=None):
+    """Return the logs of simulated robots under PD control with feed-forward and noisy feedback.
+
+    The controller of all of them is designed for one `known` robot.
     """
     t, q, qd, qdd = motion
-    dynamics, known = (rd.Dynamics(one, friction_width=WIDTH) for one in (
-        model, designed_for or model))
-    gains = automatic_gains(known, 30.0)
+    gains = automatic_gains(rd.Dynamics(known), 30.0)
+    feedforward = rd.Dynamics(known, friction_width=WIDTH).inverse_dynamics(q, qd, qdd)
     wrong = np.zeros_like(q) if rng is None else np.deg2rad(noise[0]) * rng.normal(size=q.shape)
-    reference = np.concatenate([q + wrong, qd, known.inverse_dynamics(q, qd, qdd)],
-                               axis=1)[:, None]
-    states = np.array(list(simulate_along(dynamics, reference, 1 / RATE, gains.kp,
-                                          gains.kd)))[:, :, 0]
-    middle = 0.5 * (reference[1:, 0] + reference[:-1, 0])
-    n = model.n
-    tau = middle[:, 2 * n:] + gains.kp * (middle[:, :n] - states[:-1, 0]) \
-        + gains.kd * (middle[:, n:2 * n] - states[1:, 1])
+    reference = np.concatenate([q + wrong, qd, feedforward], axis=1)[:, None]
+    states = np.array(list(simulate_along(
+        SideBySide(models), np.repeat(reference, len(models), axis=1), 1 / RATE, gains.kp,
+        gains.kd)))
+    middle, n = 0.5 * (reference[1:] + reference[:-1]), known.n
+    tau = middle[:, :, 2 * n:] + gains.kp * (middle[:, :, :n] - states[:-1, 0]) \
+        + gains.kd * (middle[:, :, n:2 * n] - states[1:, 1])
     if rng is not None:
         tau = tau + noise[1] * rng.normal(size=tau.shape)
-    seen = 0.5 * (states[1:, 0] + states[:-1, 0]) - wrong[:-1]
-    return rd.Log(t[:-1] + 0.5 / RATE, seen, tau, joint_names=model.joint_names)
+    seen = 0.5 * (states[1:, 0] + states[:-1, 0]) - wrong[:-1, None]
+    return [rd.Log(t[:-1] + 0.5 / RATE, seen[:, k], tau[:, k], joint_names=known.joint_names)
+            for k in range(len(models))]
 
 
-def figures(model, method, log, nominal, motion, clean):
-    """Return BIRDy's figures of one method: errors of parameters, torques, positions; seconds.
-
-    The errors (d_theta, d_tau, d_q) are relative, in per cent.
-    """
-    start = time.perf_counter()
-    found = rd.identify(nominal, log, friction='coulomb',
-                        method='weighted' if method == 'consistent' else method)
-    seconds = time.perf_counter() - start
+def errors(model, found, motion, consistent=False):
+    """Return BIRDy's errors of parameters and torques of a result, relative, in per cent."""
     _, q, qd, qdd = motion
     want = rd.Dynamics(model, friction_width=WIDTH).inverse_dynamics(q, qd, qdd)
-    got = found.predict(q, qd, qdd, consistent=method == 'consistent')
+    got = found.predict(q, qd, qdd, consistent=consistent)
     chi = {column.name: model.standard_parameters[column.standard]
            for column in found.linear.columns}
     true = found.base_.matrix @ np.array([chi[name] for name in found.linear.names])
-    values = found.base_.matrix @ found.consistent_ if method == 'consistent' \
-        else found.estimate_.values
-    played = run(found.model, motion, designed_for=model)
-    return (100 * np.linalg.norm(values - true) / np.linalg.norm(true), _mean(got - want, want),
-            _mean(played.q - clean.q, clean.q), seconds)
+    values = found.base_.matrix @ found.consistent_ if consistent else found.estimate_.values
+    return (100 * np.linalg.norm(values - true) / np.linalg.norm(true), _mean(got - want, want))
 
 
 def _mean(wrong, size):
@@ -147,24 +155,40 @@ def _mean(wrong, size):
     return 100 * float(np.mean(np.linalg.norm(wrong, axis=1) / np.linalg.norm(size, axis=1)))
 
 
-def repetition(data, level, seed):
-    """Return the figures of every method for one simulated log and one wrong description."""
-    model = model_of(data)
-    rng = np.random.default_rng(0)
+@cache
+def motions(name):
+    """Return a robot, the motion of the fit, another motion, and its log without noise."""
+    model, rng = model_of(ROBOTS[name]), np.random.default_rng(0)
     motion, other = (fourier_motion(model, rng, SECONDS, RATE) for _ in range(2))
-    clean = run(model, other)
+    return model, motion, other, run([model], model, other)[0]
+
+
+def repetition(name, level, seed):
+    """Return (d_theta, d_tau, d_q, seconds) of every method, for one log and one description."""
+    model, motion, other, clean = motions(name)
     rng = np.random.default_rng(1 + seed)
-    log = run(model, motion, NOISE[level], rng)
+    log, = run([model], model, motion, NOISE[level], rng)
     scale = 1 + SPREAD * rng.normal(size=(model.n, 1)).clip(-2, 2)
     chi = model.standard_parameters.reshape(model.n, -1) * scale
     nominal = model.with_standard_parameters(chi.ravel())
-    return [figures(model, method, log, nominal, other, clean) for method in KINDS]
+    results, seconds = [], []
+    for method in METHODS:
+        start = time.process_time()
+        results.append(rd.identify(nominal, log, friction='coulomb', method=method))
+        seconds.append(time.process_time() - start)
+    played = run([found.model for found in results], model, other)
+    away = [_mean(one.q - clean.q, clean.q) for one in played]
+    rows = [(*errors(model, found, other), *rest)
+            for found, *rest in zip(results, away, seconds, strict=True)]
+    # the simulated robot always has the physically consistent parameters
+    weighted = METHODS.index('weighted')
+    return [*rows, (*errors(model, results[weighted], other, True), *rows[weighted][2:])]
 
 
 def birdy(repetitions=1, levels=DEFAULT):
     """Print a table for each robot and noise level."""
     cases = [(name, level) for name in ROBOTS for level in levels]
-    every = each(repetition, [(ROBOTS[name], level, seed) for name, level in cases
+    every = each(repetition, [(name, level, seed) for name, level in cases
                               for seed in range(repetitions)])
     for k, (name, level) in enumerate(cases):
         print(f'\n{name}, {level}: {repetitions} repetitions, medians\n')
