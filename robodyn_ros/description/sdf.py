@@ -114,7 +114,7 @@ class _Reader:
 
     def read_model(self, model: etree._Element, outer: Scope, file: Path | None, nested: int = 0,
                    *, include: etree._Element | None = None, top: bool = False) -> None:
-        """Read a model; what ``<include>`` gives overrides what the model says of itself."""
+        """Read a model; the elements of ``<include>`` override those of the model itself."""
         name = text_of(include, 'name') or name_of(model)
         merge = include is not None and include.get('merge') in ('true', '1')
         where = f'model {name!r}'

@@ -25,7 +25,7 @@ _SIZES = {'box': ('size',), 'sphere': ('radius',), 'cylinder': ('radius', 'lengt
 def link_of(name: str, element: etree._Element, findings: list[Finding]) -> Link:
     """Return a link with its inertial and geometry.
 
-    A link without ``<inertial>`` has 1 kg and 1 kg m^2, as SDF says.
+    A link without ``<inertial>`` has 1 kg and 1 kg m^2 about each axis, as SDF specifies.
 
     Raises
     ------

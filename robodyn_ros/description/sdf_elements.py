@@ -67,7 +67,7 @@ def text_of(element: etree._Element | None, tag: str, default: str = '') -> str:
 
 def flag_of(element: etree._Element | None, tag: str, where: str, *,
             default: bool = False) -> bool:
-    """Return a child that says true or false, the default if it is absent."""
+    """Return the truth value that a child holds, the default if it is absent."""
     child = child_of(element, tag)
     return default if child is None else _flag(child.text or '', tag, where, child, default)
 
@@ -90,7 +90,7 @@ def number_of(element: etree._Element | None, tag: str, where: str, default: flo
 
 
 def limit_of(element: etree._Element | None, tag: str, where: str, default: float) -> float:
-    """Return a limit: infinite from 1e16 on, as SDF has it; absent: the default."""
+    """Return a limit; SDF defines 1e16 and more as infinite. If absent: the default."""
     child = child_of(element, tag)
     text = '' if child is None else (child.text or '').strip()
     if child is None or not text:
@@ -119,7 +119,7 @@ def vector_of(element: etree._Element, count: int, where: str) -> Array:
 
 
 def pose_of(element: etree._Element | None, where: str) -> Pose:
-    """Return the pose that ``<pose>`` holds; absent or empty: the identity.
+    """Return the pose that ``<pose>`` holds; the identity if it is absent or empty.
 
     Raises
     ------
@@ -147,7 +147,7 @@ def pose_of(element: etree._Element | None, where: str) -> Pose:
 
 
 def compose(first: Pose, second: Pose) -> Pose:
-    """Return the pose of a frame that has the second pose in a frame with the first one."""
+    """Return the first pose multiplied by the second, which is given in the frame of the first."""
     return first[0] @ second[0], first[1] + first[0] @ second[1]
 
 

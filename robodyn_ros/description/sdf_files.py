@@ -56,7 +56,7 @@ class IncludedFiles:
         beside : Path or None
             The file that contains it; None for a text, which cannot include files.
         nested : int
-            Number of files around it.
+            Depth of nesting: 0 in the main file.
 
         Raises
         ------
@@ -118,7 +118,7 @@ def _found(uri: str, beside: Path) -> Iterator[Path]:
 
 
 def _model_file(folder: Path) -> Path:
-    """Return the SDF file of a model's folder: the newest that ``model.config`` names."""
+    """Return the SDF file of a model's folder: the newest one listed in ``model.config``."""
     config = folder / 'model.config'
     if not config.is_file():
         return folder / 'model.sdf'

@@ -18,7 +18,7 @@ class Scope:
     Attributes
     ----------
     prefix : str
-        Stands before the names of the scope; ends with ``::`` for nested models.
+        Prefix of the names in the scope; ends with ``::`` for nested models.
     frame : str
         The absolute name of the frame of the model, or ``world``.
     version : tuple of int
@@ -33,7 +33,7 @@ class Scope:
     static: bool = False
 
     def absolute(self, name: str) -> str:
-        """Return the absolute name of what the scope calls by a name."""
+        """Return the absolute name for a name that is valid within the scope."""
         if name == WORLD:
             return WORLD
         return self.frame if name == MODEL else self.prefix + name
@@ -48,9 +48,9 @@ class Frame:
     pose : Pose
         In the frame ``relative_to``.
     relative_to, attached_to : str
-        Absolute names; a link is attached to nothing, ''.
+        Absolute names; for a link, ``attached_to`` is ''.
     placement : str
-        Absolute name of the frame that has the pose instead of this one; '' for this one.
+        Absolute name of the frame to which ``pose`` applies; '' if it is this frame.
     line : int or None
         Where it is defined.
     """
@@ -87,7 +87,7 @@ class Frames:
         return name
 
     def find(self, name: str, line: int | None) -> str:
-        """Return the name of a frame, link or joint; that of a model means its frame.
+        """Return the full name of a frame, link or joint; a model's name means its frame.
 
         Raises
         ------
@@ -139,7 +139,7 @@ class Frames:
         return compose(frame.pose, inverse(pose))
 
     def _chain(self, name: str, until: Container[str]) -> list[str]:
-        """Return a frame and those above it, up to one that is known."""
+        """Return a frame and the chain of frames it is relative to, up to one in ``until``."""
         chain, passed = [name], {name}
         while chain[-1] not in until:
             if chain[-1] == WORLD:

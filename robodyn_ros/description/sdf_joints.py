@@ -31,24 +31,24 @@ from robodyn_ros.spatial import Array
 TYPES = {'fixed': (), 'ball': (), 'revolute': ('axis',), 'continuous': ('axis',),
          'prismatic': ('axis',), 'screw': ('axis',), 'universal': ('axis', 'axis2'),
          'revolute2': ('axis', 'axis2'), 'gearbox': ('axis',)}
-SHORTEST_AXIS = 1e-8
+SHORTEST_AXIS = 1e-8  # length of <xyz> below which it has no direction
 AXES_IN_MODEL = (1, 4)  # up to this version, axes are given in the frame of the model
 MOTOR = ('rotor_inertia', 'gear_ratio')  # extensions of Drake: <drake:rotor_inertia>
 
 
 class Entry(NamedTuple):
-    """A link or joint as it was found.
+    """A link or joint of the document, whose names and poses are not yet resolved.
 
     Attributes
     ----------
     name, frame : str
-        Absolute names of it and of its frame.
+        Absolute names of the link or joint, and of its frame.
     element : lxml element
         Its element.
     scope : Scope
-        In which it stands.
+        The model in which it is defined.
     file : str
-        The included file; '' for the main one.
+        The included file that contains it; '' for the main file.
     """
 
     name: str
@@ -189,7 +189,7 @@ def _limits(axis: etree._Element, name: str, kind: str,
     if number_of(dynamics, 'spring_stiffness', where, 0.0):
         findings.append(Finding(name, 'spring_stiffness', number_of(
             dynamics, 'spring_stiffness', where, 0.0), where, False,
-            'springs at joints are not part of the dynamics'))
+            'springs of SDF are not read; a motor file can hold them'))
     return found
 
 

@@ -33,7 +33,7 @@ def robot_of(name: str, links: Mapping[str, Link], poses: Mapping[str, Pose],
     Parameters
     ----------
     name : str
-        Its name; '' in a world: then that of its model.
+        Its name; '' for a world, whose robot is named after its model.
     links : mapping of str to Link
         All links.
     poses : mapping of str to Pose
@@ -87,16 +87,16 @@ def robot_of(name: str, links: Mapping[str, Link], poses: Mapping[str, Pose],
 
 def _members(links: Mapping[str, Link], connections: Sequence[Connection],
              around: set[str]) -> list[str]:
-    """Return the links of the robot: those that joints connect."""
+    """Return the links of the only group of connected links that can move."""
     groups = Groups()
     for joint in connections:
         groups.join(joint.parent, joint.child)
     bodies: dict[str, list[str]] = {}
     for link in links:
         if link not in around:
-            bodies.setdefault(groups.of(link), []).append(link)
-    fixed = groups.of(WORLD)
-    moving = {groups.of(joint.child) for joint in connections if joint.type != 'fixed'}
+            bodies.setdefault(groups.find(link), []).append(link)
+    fixed = groups.find(WORLD)
+    moving = {groups.find(joint.child) for joint in connections if joint.type != 'fixed'}
     robots = [group for group in bodies if group != fixed or group in moving]
     if not robots:
         raise DescriptionError('no link can move', element='<sdf>',
@@ -123,7 +123,7 @@ def _check_names(links: Sequence[Link], joints: Sequence[Joint]) -> None:
 
 
 def _named_mimic(joint: Joint, connections: Sequence[Connection]) -> Joint:
-    """Return a joint whose mimic names the part of a universal joint that it follows."""
+    """Return a joint whose mimic names the axis of a universal joint that it follows."""
     if joint.mimic is None:
         return joint
     leader, separator, _ = joint.mimic.joint.partition(' axis2')
@@ -134,7 +134,7 @@ def _named_mimic(joint: Joint, connections: Sequence[Connection]) -> Joint:
 
 
 def _short(robot: RobotDescription) -> RobotDescription:
-    """Return a robot without the name of the only model of a world before all names."""
+    """Return a robot whose names lack the prefix ``MODEL::`` if a world has only one model."""
     models = {link.name.partition('::')[0] for link in robot.links
               if '::' in link.name} | {'' for link in robot.links
                                        if '::' not in link.name and link.name != WORLD}

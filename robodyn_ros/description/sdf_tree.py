@@ -18,9 +18,9 @@ from robodyn_ros.errors import DescriptionError
 from robodyn_ros.spatial import Array
 
 ON_AXIS = 1e-12  # m, distance from the axis below which a link's origin lies on it
-PARALLEL = 1e-6  # of the axes of a gearbox and of the joints that it couples
+PARALLEL = 1e-6  # axes of a gearbox and of a hinge are parallel if 1 - |cosine| is smaller
 HINGES = ('revolute', 'continuous')
-CLOSING = ('fixed', *HINGES, 'ball')  # what coinciding points can say of a loop
+CLOSING = ('fixed', *HINGES, 'ball')  # joints whose constraints coinciding points can express
 # joints that must be in the tree come first, those that can only close a loop last
 _ORDER = {'fixed': 0, 'prismatic': 1, 'universal': 1, 'screw': 1, 'revolute': 2, 'continuous': 2,
           'ball': 3}
@@ -73,11 +73,11 @@ class Connection:
 
     @property
     def where(self) -> str:
-        """The joint as it is called in errors."""
+        """The name of the joint in error messages."""
         return f'joint {self.name!r}'
 
     def reversed(self) -> Connection:
-        """Return the same joint, whose parent is the child; positions keep their sign."""
+        """Return the same joint with parent and child exchanged; positions keep their sign."""
         axes = tuple(replace(axis, direction=-axis.direction) for axis in reversed(self.axes))
         return replace(self, parent=self.child, child=self.parent, axes=axes)
 
@@ -88,7 +88,7 @@ class Groups:
     def __init__(self) -> None:
         self._above: dict[str, str] = {}
 
-    def of(self, name: str) -> str:
+    def find(self, name: str) -> str:
         """Return the representative of a link's set."""
         while (above := self._above.get(name, name)) != name:
             self._above[name] = self._above.get(above, above)
@@ -97,7 +97,7 @@ class Groups:
 
     def join(self, one: str, other: str) -> bool:
         """Unite two sets; return False if they were one set already."""
-        one, other = self.of(one), self.of(other)
+        one, other = self.find(one), self.find(other)
         self._above[one] = other
         return one != other
 
@@ -130,7 +130,7 @@ def couple_gearboxes(connections: Sequence[Connection]) -> list[Connection]:
 
 def _hinge(link: str, reference: str, direction: Array, connections: Iterable[Connection],
            ) -> tuple[Connection, float] | None:
-    """Return the hinge that turns a link on another one, and its sign about a direction."""
+    """Return the hinge between a link and a reference, and its sign about a direction."""
     for joint in connections:
         if joint.type in HINGES and {joint.parent, joint.child} == {link, reference}:
             cosine = float(joint.axes[0].direction @ direction)
@@ -141,9 +141,10 @@ def _hinge(link: str, reference: str, direction: Array, connections: Iterable[Co
 
 def divide(connections: Sequence[Connection], root: str) -> tuple[list[Connection],
                                                                   list[Connection]]:
-    """Return the joints of a tree, whose parents are nearer to the root, and those that close it.
+    """Divide joints into those of a tree and those that close its loops.
 
-    Both lists are in the order of the document.
+    In the tree, the parent of each joint is nearer to the root than the child. Both lists are in
+    the order of the document.
     """
     groups = Groups()
     tree = {joint.name for joint in sorted(connections, key=lambda joint: _ORDER[joint.type])
@@ -171,7 +172,7 @@ def cut_of(joint: Connection, poses: Mapping[str, Pose]) -> Cut:
     Raises
     ------
     DescriptionError
-        Coinciding points cannot say what the joint constrains.
+        Coinciding points cannot express what the joint constrains.
     """
     if joint.type not in CLOSING:
         raise DescriptionError(f'a {joint.type} joint closes a loop', element=joint.where,
@@ -190,8 +191,8 @@ def joints_of(joint: Connection, poses: Mapping[str, Pose]) -> tuple[list[Joint]
     """Return a joint of the tree as joints of a description, and the massless links between them.
 
     A universal joint becomes two hinges, ``NAME_axis`` and ``NAME_axis2``, and a screw a hinge and
-    a slide ``NAME_advance`` that follows it. A hinge beside the origin of its link moves a
-    massless link ``NAME frame``, to which the link is fixed.
+    a slide ``NAME_advance`` that follows it. If the axis of a hinge does not pass through the
+    origin of its link, the hinge moves a massless link ``NAME frame``, to which the link is fixed.
 
     Raises
     ------

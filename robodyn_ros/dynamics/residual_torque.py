@@ -1,4 +1,4 @@
-"""A torque beyond the rigid model: a sum of bounded bumps over positions and velocities.
+"""A torque beyond the rigid model: a sum of Gaussian functions of positions and velocities.
 
 `robodyn_ros.identification.residual_model` fits it; evaluating it needs NumPy alone.
 """
@@ -34,7 +34,7 @@ class JointResidual:
     Attributes
     ----------
     weights : ndarray, shape (M,)
-        Torques of the bumps, N m or N.
+        Torques of the Gaussian functions, N m or N.
     centres : ndarray, shape (M, 2 n)
         Their centres: positions of all joints, then velocities; rad or m, and per second.
     lengths : ndarray, shape (2 n,)
@@ -50,13 +50,13 @@ class JointResidual:
 
     @cached_property
     def _scaled(self) -> tuple[Array, Array, Array]:
-        """One over the lengths, the centres over the lengths, and half of their squares."""
+        """Inverse lengths, scaled centres, and half of the squared norm of each scaled centre."""
         inverse = 1 / self.lengths  # zero where the torque does not depend on a direction
         centres = self.centres * inverse
         return inverse, centres.T.copy(), 0.5 * (centres**2).sum(axis=1)
 
     def features(self, states: Array) -> Array:
-        """Return the value of each bump, shape (N, M).
+        """Return the value of each Gaussian function, shape (N, M).
 
         Parameters
         ----------
@@ -76,7 +76,7 @@ class JointResidual:
 
 @dataclass(frozen=True, eq=False)
 class ResidualTorque:
-    """Residual torques of the joints of a robot, which are added to those of its rigid model.
+    """Residual torques of the joints, to be added to the torques of the rigid model.
 
     Attributes
     ----------

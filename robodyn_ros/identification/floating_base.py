@@ -80,8 +80,8 @@ def identify_floating_base(model: Model, q: ArrayLike, qd: ArrayLike, qdd: Array
         Measured wrenches on links, as ``f_ext`` of `Dynamics.inverse_dynamics`.
     contacts, surfaces : sequence of str, or mapping of str to array-like, shape (N,)
         Links on which unknown forces act at the origins of their frames, and links on which
-        unknown forces and moments act. They are eliminated. A mapping says for each sample
-        whether the link is in contact, for example while a robot walks.
+        unknown forces and moments act. These unknowns are eliminated. A mapping tells for each
+        sample whether the link is in contact, for example while a robot walks.
 
     Raises
     ------

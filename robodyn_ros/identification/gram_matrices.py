@@ -1,4 +1,4 @@
-"""Weighted least squares on Gram matrices of ``[W, tau]``, of the whole data or without a part."""
+"""Weighted least squares on Gram matrices of ``[W, tau]``, from all data or without one part."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def picked(grams: Array, columns: list[int]) -> Array:
 
 
 def residual_deviations(grams: Array, count: Array) -> Array:
-    """Return the standard deviation of each row's residual of a fit."""
+    """Return the standard deviation of each row's residual after a fit."""
     rows, b = len(grams), grams.shape[-1] - 1
     sigma = np.ones(rows)
     for _ in range(SWEEPS):

@@ -29,7 +29,7 @@ from robodyn_ros.identification.observations import Observations
 from robodyn_ros.numerics import safe_divide
 from robodyn_ros.spatial import Array
 
-FOLDS = 20  # contiguous parts of the data: without one, the others still excite what all excite
+FOLDS = 20  # contiguous parts of the data; any 19 of them excite what all of them excite
 LEAST_BLOCKS = 4  # smallest number of blocks in a fold
 BLOCK = 0.6  # length of a block times the cutoff; a mean over it halves amplitudes at the cutoff
 PER_BLOCK = 4  # largest number of samples of W in the shortest block
@@ -69,7 +69,7 @@ class Folds:
     logs: NDArray[np.int_]
 
     def whole_logs(self) -> Folds:
-        """Return the folds of which each is a whole log."""
+        """Return other folds, one for each log."""
         member = (np.unique(self.logs)[:, None] == self.logs).astype(float)
         fitted, counts, raw = (np.tensordot(member, x, 1) for x in (
             self.fitted, self.counts, self.raw))

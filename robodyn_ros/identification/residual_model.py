@@ -1,7 +1,7 @@
 """Fits a residual model: what a Gaussian process explains of the torques beyond the rigid model.
 
 The model of a joint is kept only if it lowers the error of the raw torque on data left out of the
-fit, as every term of friction must.
+fit. The same rule applies to each term of friction.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from robodyn_ros.model.kinds import JOINT_TORQUE_KINDS
 from robodyn_ros.packages import package
 from robodyn_ros.spatial import Array
 
-CENTRES = 200  # largest number of bumps of a joint; at most half of the blocks
-LEAST_CENTRES = 20
+CENTRES = 200  # largest number of basis functions of a joint; at most half of the blocks
+LEAST_CENTRES = 20  # a joint with fewer has too little data for a residual model
 NEGLIGIBLE, CERTAIN = 0.01, 1.0  # smallest reduction of the error, as in `friction_choice`
 SHORTEST, LONGEST = 0.1, 10.0  # lengths of the kernel, in standard deviations of each input
 LEAST_NOISE = 1e-3  # variance of the noise, relative to that of the residual
 BOUND = 0.99  # quantile of the residuals that limits the residual torque
 NOISES = (1.0, 10.0, 100.0)  # factors of the noise's variance, because noise is correlated in time
 JITTER = 1e-8  # relative regularisation of the covariance of the centres
-SETS = ('own', 'all')  # of inputs: position and velocity of the joint, or of all joints
+INPUTS = ('own', 'all')  # position and velocity of the joint alone, or of all joints
 
 
 @dataclass(frozen=True)
 class ResidualChoice:
-    """The residual model, and what it was chosen by.
+    """The residual model, and the errors by which it was chosen.
 
     Attributes
     ----------
@@ -57,12 +57,12 @@ class ResidualChoice:
         found = ', '.join(f'{name}: {before:.2%} to {after:.2%}'
                           for name, (before, after) in self.errors.items() if name in kept)
         return (f'residual model (error of the torque on data left out of the fit): {found}'
-                if found else 'no residual model: it lowers the error on data left out of the '
-                'fit of no joint')
+                if found else 'no residual model: for no joint does it lower the error on data '
+                'left out of the fit')
 
 
 class Part(NamedTuple):
-    """A part of the data of the fit: its log, states (q, qd), W, torque, and what is used."""
+    """A part of the data of the fit: log, states (q, qd), W, torque, and the rows in use."""
 
     source: str
     states: Array
@@ -75,10 +75,10 @@ def residual_model(observations: Observations, kept: Sequence[int], theta: Array
                    ) -> ResidualChoice:
     """Fit and choose the residual model of each joint.
 
-    For each of 20 parts of the data, the base parameters are fitted without it, and the residual
-    model without anything of the same log, so that it has to hold for another motion. If there is
-    only one log, it is fitted without the part and its two neighbours, whose states resemble its
-    own.
+    The data are divided into 20 parts. For each part, the base parameters are fitted without this
+    part, and the residual model without the whole log that contains it, so that the model must
+    hold for another motion. If there is only one log, the residual model is fitted without the
+    part and its two neighbours, whose states are similar.
 
     Parameters
     ----------
@@ -98,12 +98,12 @@ def residual_model(observations: Observations, kept: Sequence[int], theta: Array
     """
     linear = observations.linear
     if linear.kind not in JOINT_TORQUE_KINDS:
-        raise IdentificationError(f'a residual model for the kind {linear.kind}; valid: '
+        raise IdentificationError(f'the kind {linear.kind} cannot have a residual model; valid: '
                                   + ', '.join(JOINT_TORQUE_KINDS))
     plain = [segment for segment in observations.segments if not segment.loaded]
     if not plain:
-        raise IdentificationError('a residual model of logs with a payload alone; valid: logs '
-                                  'without it')
+        raise IdentificationError('a residual model needs logs without a payload; all logs have '
+                                  'one')
     parts = _parts(observations.changed(plain), list(kept))
     edges = [np.array([0, len(part.w)]) for part in parts]
     grams, counts = zip(*(grams_of(part.w, part.tau, part.used, edge) for part, edge in zip(
@@ -136,7 +136,7 @@ def _parts(observations: Observations, kept: list[int]) -> list[Part]:
 
 
 class _Joint:
-    """The residuals of one joint, and the models that may explain them."""
+    """The residuals of one joint, and its candidate models."""
 
     def __init__(self, parts: list[Part], row: int, estimates: Array, theta: Array):
         self.row, self.n = row, parts[0].states.shape[1] // 2
@@ -165,7 +165,7 @@ class _Joint:
         """Return the model to use, and the squared errors without it and with the best one."""
         before = np.array([(e[:, f]**2).sum() for f, e in enumerate(self.left)])
         least, chosen = np.inf, None
-        for inputs in SETS:
+        for inputs in INPUTS:
             blank, noise = self._kernel(inputs)
             for factor in NOISES:
                 after = self._left_out(blank, factor * noise)
@@ -227,7 +227,7 @@ def _hyperparameters(x: Array, y: Array) -> tuple[Array, float]:
         np.ones(x.shape[1]), (SHORTEST, LONGEST)) + kernels.WhiteKernel(0.5, (LEAST_NOISE, 10.0))
     process = package('sklearn.gaussian_process').GaussianProcessRegressor(kernel)
     with warnings.catch_warnings():
-        warnings.simplefilter('ignore')  # of lengths at their limits, which are meant
+        warnings.simplefilter('ignore')  # lengths are meant to stop at their limits
         found = process.fit(x, y).kernel_
     lengths = np.broadcast_to(found.k1.k2.length_scale, (x.shape[1],))
     return np.array(lengths), float(found.k2.noise_level / found.k1.k1.constant_value)

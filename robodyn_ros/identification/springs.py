@@ -21,16 +21,16 @@ class SpringTerm(NamedTuple):
 
 
 class Springs:
-    """The springs of a robot.
+    """The columns of a robot's springs in the linear model.
 
     Parameters
     ----------
     model : Model
-        The robot, with its loops cut open; springs that it has are always among the terms.
+        The robot, with its loops cut open. The springs of this model are always estimated.
     bodies : tuple of int
         Bodies whose parameters are estimated.
     chosen : mapping of int to tuple of str
-        Further terms by body.
+        Names of further spring parameters to estimate, by body.
 
     Attributes
     ----------
@@ -62,14 +62,14 @@ class Springs:
         return found
 
     def pullback(self, q: Array, g: Array) -> Array:
-        """Return the gradient of ``sum(g * columns)`` by the positions, shape (N, n).
+        """Return the gradient of ``sum(g * columns)`` with respect to the positions, (N, n).
 
         Parameters
         ----------
         q : ndarray, shape (N, n)
             rad or m.
         g : ndarray, shape (N, rows, terms)
-            The weights, which are constant.
+            Constant weights.
         """
         gradient = np.zeros_like(q)
         for k, (row, _, slope) in enumerate(self._values(q)):
@@ -78,12 +78,12 @@ class Springs:
         return gradient
 
     def nominal(self) -> list[float]:
-        """Return the springs of the model itself, one for each term."""
+        """Return the spring parameters of the model itself, one for each term."""
         return [float(self.model.spring[body, SPRING_TERMS.index(name)])
                 for body, name in self.terms]
 
     def _values(self, q: Array) -> Iterator[tuple[Array, Array, Array]]:
-        """Yield for every term: row of the joint, values, their derivatives by its position."""
+        """Yield the row of the joint, the values and their derivatives by q, for each term."""
         for body, name in self.terms:
             row = self.model.row[body]
             coordinates = q[:, 1:] if self.model.floating else q

@@ -1,4 +1,4 @@
-"""Functions of a solution of equations, which Newton's method finds within the compiled code.
+"""Functions that are evaluated at the solution of equations, found in compiled code by Newton.
 
 The variables are the elements of a pose. Some of them are given; the others solve equations
 ``gap(pose) = 0``. The given variables move in small steps along a straight line from a known pose
@@ -21,7 +21,7 @@ from robodyn_ros.kernels.pointers import Pointers
 
 @dataclass(frozen=True)
 class PathRules:
-    """How a solution is followed; lengths are in the units of the variables and of the gaps.
+    """How a solution is followed; lengths have the units of the variables or of the gaps.
 
     Attributes
     ----------
@@ -133,14 +133,14 @@ class _Writer(Instructions):
         room = [f'  %pose = alloca double, i64 {self.lanes * self._width}, align 32',
                 f'  %found = alloca double, i64 {self.lanes * self._found}, align 32',
                 f'  %args = alloca {double}, i64 {len(self._spec.sizes)}, align 8',
-                *(self._forget() if self._batch else ())]
+                *(self._unknown_solution() if self._batch else ())]
         head, places, tail = frame(name, self._spec.sizes, self._outputs, batch=self._batch,
                                    pointers=pointers, room=room)
         self._near, self._goal, *self._rest, self._output = places
         self._begin()
         self._march()
         self._newton()
-        self._marched()
+        self._next_step()
         self._finish()
         return '\n'.join([*self.declarations(), *calls, *head, *self.lines, *tail, ''])
 
@@ -167,7 +167,7 @@ class _Writer(Instructions):
         count = self.emit(f'fdiv double {least}, {number(self._rules.step)}')
         count = self.emit(f'fptosi double {count} to i64')  # rounded down
         self._define('steps', f'add i64 {count}, 1')
-        self._pointers()
+        self._store_pointers()
         self.block('begin')
 
     def _march(self) -> None:
@@ -227,8 +227,8 @@ class _Writer(Instructions):
         more = self.emit(f'and i1 {more}, {self._any("%active.next")}')
         self.lines += [f'  br i1 {more}, label %newton, label %marched', 'marched:']
 
-    def _marched(self) -> None:
-        """Go on while a lane has found its solution and has not reached its goal."""
+    def _next_step(self) -> None:
+        """Continue while a lane has found its solution and has not reached its goal."""
         good = self._or('%good.next', self._less(self._size, self.const(self._rules.rough)))
         self._define('alive.next', f'and {self.flag} %alive, {good}')
         self._define('step.next', 'add i64 %step, 1')
@@ -262,9 +262,9 @@ class _Writer(Instructions):
             self.store(self.select(finite, results[0], self.const(float('nan'))), self._output,
                        0, self._outputs)
 
-    # pieces -------------------------------------------------------------------------------------
+    # instructions -------------------------------------------------------------------------------
 
-    def _forget(self) -> list[str]:
+    def _unknown_solution(self) -> list[str]:
         """Return the lines that mark the last solution as unknown."""
         double, lines = self.pointers.to('double'), []
         for lane in range(self.lanes):
@@ -273,7 +273,7 @@ class _Writer(Instructions):
                       f'  store double {number(float("nan"))}, {double} %unknown{lane}, align 8']
         return lines
 
-    def _pointers(self) -> None:
+    def _store_pointers(self) -> None:
         """Store the addresses of the inputs of both functions; the pose is the first of both."""
         double = self.pointers.to('double')
         for k, place in enumerate(('%pose', *self._rest)):
@@ -303,7 +303,7 @@ class _Writer(Instructions):
                               for x, k in zip(goal, self._given, strict=True)])
 
     def _highest(self, value: str) -> str:
-        """Return the largest number of the lanes."""
+        """Return the largest number in any lane."""
         if self.lanes == 1:
             return value
         highest, *others = (self.emit(f'extractelement {self.real} {value}, i32 {lane}')

@@ -24,7 +24,7 @@ def friction_at(model: Model, temperature: ArrayLike) -> dict[str, Any]:
     model : Model
         The robot.
     temperature : array-like, shape (n,)
-        Temperature of each joint, degrees Celsius; NaN: that of the present friction.
+        Temperature of each joint, degrees Celsius; NaN leaves the friction of a joint unchanged.
     """
     wanted = real_array('temperature', temperature, (len(model.joint_names),))
     friction, curve = model.link_friction.copy(), model.friction_curve.copy()
