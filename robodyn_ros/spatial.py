@@ -171,6 +171,21 @@ def rpy_from_rotation(rotation: Array) -> Array:
                      np.arctan2(rotation[1, 0], rotation[0, 0])])
 
 
+def continuous_quaternions(quaternions: Array) -> Array:
+    """Return quaternions with signs such that none jumps to the opposite of the one before.
+
+    A quaternion and its negative are the same rotation.
+
+    Parameters
+    ----------
+    quaternions : ndarray, shape (N, 4)
+        Quaternions in the order of time.
+    """
+    turned = (quaternions[1:] * quaternions[:-1]).sum(axis=1) < 0
+    signs = np.cumprod(np.where(turned, -1.0, 1.0))
+    return np.vstack([quaternions[:1], signs[:, None] * quaternions[1:]])
+
+
 def quaternion_of(rotation: Array) -> Array:
     """Return a rotation matrix as a unit quaternion x, y, z, w, shape (4,)."""
     m = np.asarray(rotation, np.float64)

@@ -25,7 +25,7 @@ from robodyn_ros.identification.signals import (
 from robodyn_ros.keywords import checked_fields, checked_keywords
 from robodyn_ros.model import A_MODEL, Model
 from robodyn_ros.numerics import real_array
-from robodyn_ros.spatial import Array
+from robodyn_ros.spatial import Array, continuous_quaternions
 
 POSE, TWIST, WRENCH = 7, 6, 6  # numbers of a pose, of a twist and of a wrench
 ORDER = 4  # of the Butterworth filter
@@ -114,6 +114,21 @@ class FloatingBaseLog:
         """Return the number of samples."""
         return len(np.asarray(self.t))
 
+    def joint_order(self, model: Model) -> list[int]:
+        """Return the columns of the joints in the order of a model.
+
+        Raises
+        ------
+        UnknownNameError
+            The log lacks a joint of the model.
+        """
+        names = list(self.joint_names)
+        for joint in model.joint_names:
+            if joint not in names:
+                raise UnknownNameError(f'joint in {self.source}, which the model has', joint,
+                                       names)
+        return [names.index(joint) for joint in model.joint_names]
+
     @property
     def digest(self) -> str:
         """SHA-256 of the measurements."""
@@ -134,7 +149,7 @@ class FloatingBaseMotion:
     t : ndarray, shape (M,)
         Stamps of the samples that are kept, s.
     q, qd, qdd : ndarray, shape (M, n + 1), (M, n), (M, n)
-        In the conventions of a floating base.
+        Positions, velocities and accelerations; for the columns see `Dynamics`.
     torques : ndarray, shape (M, n - 6), or None
         Torques of the joints, N m or N.
     wrenches : dict of str to ndarray, shape (M, 6)
@@ -221,18 +236,12 @@ class _Samples:
 
 
 def _samples(log: FloatingBaseLog, model: Model) -> _Samples:
-    names = list(log.joint_names)
-    for joint in model.joint_names:
-        if joint not in names:
-            raise UnknownNameError(f'joint in {log.source}, which the model has', joint, names)
+    order = log.joint_order(model)
     for link in (*log.wrenches, *log.contacts):
         model.link_frame(link)
-    order = [names.index(joint) for joint in model.joint_names]
     t, pose = np.asarray(log.t), np.array(log.pose)
     by_time = np.argsort(t, kind='stable')
-    turn = pose[by_time, 3:]  # a quaternion and its negative are the same rotation
-    signs = np.cumprod(np.where((turn[1:] * turn[:-1]).sum(axis=1) < 0, -1.0, 1.0))
-    pose[by_time[1:], 3:] *= signs[:, None]
+    pose[by_time, 3:] = continuous_quaternions(pose[by_time, 3:])
     smooth = [pose, *([] if log.twist is None else [np.asarray(log.twist)]),
               np.asarray(log.joints)[:, order]]
     forces = [*([] if log.tau is None else [np.asarray(log.tau)[:, order]]),
@@ -244,7 +253,7 @@ def _samples(log: FloatingBaseLog, model: Model) -> _Samples:
 
 def _filtered(piece: Piece, cutoff: float, measured: bool, feet: int,
               ) -> tuple[NDArray[Any], ...]:
-    """Return t, q, qd, qdd, forces and contacts of a piece, at the rate the filter leaves."""
+    """Return t, q, qd, qdd, forces and contacts of a piece, filtered and at a reduced rate."""
     rate = piece.rate
     forces, flags = np.split(piece.columns['tau'], [piece.columns['tau'].shape[1] - feet], axis=1)
     reach = 2 * int(np.ceil(rate / cutoff)) + 1  # the filter spreads forces over its period

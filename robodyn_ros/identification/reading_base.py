@@ -16,7 +16,7 @@ from robodyn_ros.identification.floating_log import FloatingBaseLog
 from robodyn_ros.identification.log_format import LogFormat
 from robodyn_ros.identification.reading_bags import messages_of, read_bag
 from robodyn_ros.model import Model
-from robodyn_ros.spatial import Array
+from robodyn_ros.spatial import Array, continuous_quaternions
 
 ODOMETRY = 'nav_msgs/msg/Odometry'
 WRENCH_STAMPED = 'geometry_msgs/msg/WrenchStamped'
@@ -68,8 +68,7 @@ def read_floating_bag(path: Path, form: LogFormat,
     states = messages_of(path, form.odometry_topic, (ODOMETRY,), notes)
     stamps, order = _stamps(states, path, form.odometry_topic)
     rows = np.array([_odometry(state) for state in states])[order]
-    signs = np.cumprod(np.where((rows[1:, 3:7] * rows[:-1, 3:7]).sum(axis=1) < 0, -1.0, 1.0))
-    rows[1:, 3:7] *= signs[:, None]  # a quaternion and its negative are the same rotation
+    rows[:, 3:7] = continuous_quaternions(rows[:, 3:7])
     inside = (arrays['time'] >= stamps[0]) & (arrays['time'] <= stamps[-1])
     if not inside.all():
         notes.append(f'{int((~inside).sum())} joint states before or after the odometry were '
@@ -118,18 +117,14 @@ def in_root_axes(log: FloatingBaseLog, model: Model, form: LogFormat) -> Floatin
     Raises
     ------
     UnknownNameError
-        ``wrench_axes`` of the format is not known, or a joint or link does not exist.
+        ``wrench_axes`` of the format is not known, the log lacks a joint of the model, or a link
+        does not exist.
     """
     if form.wrench_axes not in ('root', 'link'):
         raise UnknownNameError('wrench_axes', form.wrench_axes, ('root', 'link'))
     if form.wrench_axes == 'root' or not log.wrenches:
         return log
-    names = list(log.joint_names)
-    for joint in model.joint_names:
-        if joint not in names:
-            raise UnknownNameError(f'joint in {log.source}', joint, names)
-    order = [names.index(joint) for joint in model.joint_names]
-    q = np.hstack([np.asarray(log.pose), np.asarray(log.joints)[:, order]])
+    q = np.hstack([np.asarray(log.pose), np.asarray(log.joints)[:, log.joint_order(model)]])
     dynamics, turned = Dynamics(model), {}
     for link, wrench in log.wrenches.items():
         axes = dynamics.pose(q, link)[:, :3, :3]
