@@ -1,4 +1,4 @@
-"""Functions and classes that answer a misspelt keyword with the one that was meant."""
+"""Decorators: a misspelt keyword raises an error that names the right one."""
 
 from __future__ import annotations
 

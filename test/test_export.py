@@ -15,8 +15,8 @@ from robots import PANDA_URDF, ROBOTS, joint, link, planar_2r, robot
 
 import robodyn_ros as rd
 from robodyn_ros.commands.main import main
+from robodyn_ros.export.c_functions import SINCOS_ERROR, SINCOS_LIMIT
 from robodyn_ros.export.functions import c_name
-from robodyn_ros.export.support import SINCOS_ERROR, SINCOS_LIMIT
 from robodyn_ros.observation import MomentumObserver
 
 GCC, GXX = compilers()

@@ -8,8 +8,8 @@ import numpy as np
 
 from robodyn_ros._version import __version__
 from robodyn_ros.errors import RobodynError
+from robodyn_ros.export.c_functions import SINCOS_ERROR, SINCOS_LIMIT
 from robodyn_ros.export.package import Package
-from robodyn_ros.export.support import SINCOS_ERROR, SINCOS_LIMIT
 from robodyn_ros.export.values import FORMAT, structure_of, urdf_hash
 from robodyn_ros.model import Model, build_model
 

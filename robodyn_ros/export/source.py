@@ -9,9 +9,9 @@ import numpy as np
 
 from robodyn_ros.dynamics.parametric import PARAMETERS
 from robodyn_ros.export.c_code import c_statements
+from robodyn_ros.export.c_functions import c_functions
 from robodyn_ros.export.functions import Function
 from robodyn_ros.export.package import Package
-from robodyn_ros.export.support import support_code
 from robodyn_ros.export.values import FORMAT, PAYLOAD, READER
 from robodyn_ros.kernels.expression import trace
 
@@ -53,7 +53,7 @@ def source_text(package: Package) -> str:
         lines.append('#include <stdlib.h>')
     if dialect.own_sincos or package.parametric:
         lines.append('#include <string.h>')
-    needed = [part for name, part in support_code(dialect).items()
+    needed = [part for name, part in c_functions(dialect).items()
               if f'{prefix}_{name}(' in together]
     lines += ['', *_strings(f'{prefix}_joint_names', package.dynamics.joint_names)]
     if package.model.floating:

@@ -75,8 +75,8 @@ _SINGLE: dict[str, Any] = {
 }
 
 
-def support_code(dialect: Dialect) -> dict[str, str]:
-    """Return the functions that the source in a dialect may need, by their names."""
+def c_functions(dialect: Dialect) -> dict[str, str]:
+    """Return the text of each function in a dialect of C, by the name of the function."""
     names = {'prefix': dialect.prefix, 'real': dialect.real}
     numbers = _SINGLE if dialect.single else _DOUBLE
     return {'sign': _SIGN.format(**names), 'sincos': _SINCOS.format(
