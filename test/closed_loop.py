@@ -6,7 +6,7 @@ from functools import cached_property
 
 import numpy as np
 from gazebo_server import GazeboServer
-from ros_world import of, seconds
+from ros_world import message_at, seconds
 from sensor_msgs.msg import JointState
 from std_srvs.srv import Trigger
 from trajectory_msgs.msg import JointTrajectory
@@ -110,7 +110,7 @@ class ClosedLoop:
         torques.clear()
         assert self.world.call(Trigger, 'simulator/reset', Trigger.Request()).success
         if not self._lock_step:  # in lock-step only an answer advances it
-            self.world.wait(lambda: self.states and of(torques, self.now()),
+            self.world.wait(lambda: self.states and message_at(torques, self.now()),
                             'the torque at the start')
         if not held:
             self.pause(False)

@@ -1,7 +1,7 @@
 """The node `dynamics`: descriptions for it, what it counts, and its answers to joint states."""
 
 from robots import joint, link, robot
-from ros_world import of
+from ros_world import message_at
 
 from robodyn_interfaces.srv import SetModel
 
@@ -41,8 +41,8 @@ def answer(world, messages, names, q, qd, **options):
     for _ in range(20):
         ns = world.state(names, q, qd, **options)
         try:
-            world.wait(lambda ns=ns: of(messages, ns) is not None, 'an answer', 1.0)
+            world.wait(lambda ns=ns: message_at(messages, ns) is not None, 'an answer', 1.0)
         except AssertionError:
             continue
-        return of(messages, ns)
+        return message_at(messages, ns)
     raise AssertionError('no answer')

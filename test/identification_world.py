@@ -220,19 +220,19 @@ class Planar:
             client = self.ask(name, **goal)
         return client
 
-    def weigh(self, **goal):
-        """Play the motion that weighs what the arm holds; return its client."""
+    def identify_payload(self, **goal):
+        """Play the motion from which the payload is identified; return the client."""
         with self.motion():
             client = PayloadClient(self.world, **goal)
         return client
 
     def record(self, **goal):
-        """Record what the states are."""
+        """Record the measured states."""
         self.hold(False)
         return Client(self.world, source=1, **goal)
 
     def use(self, name, *logs, **goal):
-        """Identify from what earlier runs have recorded."""
+        """Identify from the logs of earlier runs."""
         with self.paused():
             client = Client(self.world, name=name, source=2, logs=list(logs), friction='coulomb',
                             **goal)
@@ -250,7 +250,7 @@ class Planar:
         return np.abs([message.velocity for message in last]).max()
 
     def at_rest(self):
-        """Wait until the arm rests, which must be soon on its own clock."""
+        """Wait until the arm rests, which must be within seconds of simulated time."""
         first = len(self.loop.states)
 
         def still():

@@ -84,7 +84,7 @@ class World:
         """Every line that nodes log from now on."""
         lines = self.collect(Log, '/rosout')
         self.wait(lambda: self.node.count_publishers('/rosout') > 1, 'a node that logs')
-        self.spin(0.5)  # both ends must have matched
+        self.spin(0.5)  # until publishers and subscriber have matched
         return lines
 
     def spin(self, seconds):
@@ -200,8 +200,8 @@ def since_reset(states):
     return states[jumps[-1] if jumps else 0:len(stamps)]
 
 
-def of(messages, ns):
-    """The message with this stamp, or None."""
+def message_at(messages, ns):
+    """The message with this stamp, ns; None if there is none."""
     for message in messages:
         if nanoseconds(message.header.stamp) == ns:
             return message

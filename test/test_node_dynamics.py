@@ -12,7 +12,7 @@ from dynamics_answers import BAD_DESCRIPTIONS, Counts, answer, use  # noqa: E402
 from geometry_msgs.msg import WrenchStamped  # noqa: E402
 from oracle import Oracle  # noqa: E402
 from robots import PANDA_URDF, planar_2r  # noqa: E402
-from ros_world import World, of, payload  # noqa: E402
+from ros_world import World, message_at, payload  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 from std_msgs.msg import Float64MultiArray  # noqa: E402
 from std_srvs.srv import Trigger  # noqa: E402
@@ -81,9 +81,9 @@ def test_topics_agree_with_pinocchio(shared, panda, version, rng):
         np.testing.assert_allclose(message.coriolis, oracle.coriolis(q, qd), atol=1e-9 * 30)
         stamp = nanoseconds(message.header.stamp)
         for name, messages in topics.items():
-            world.wait(lambda m=messages, s=stamp: of(m, s) is not None, name)
-            np.testing.assert_allclose(of(messages, stamp).effort, getattr(message, name))
-            assert of(messages, stamp).name == list(panda.joint_names)
+            world.wait(lambda m=messages, s=stamp: message_at(m, s) is not None, name)
+            np.testing.assert_allclose(message_at(messages, stamp).effort, getattr(message, name))
+            assert message_at(messages, stamp).name == list(panda.joint_names)
         layout = matrices[-1].layout.dim
         assert [(d.label, d.size, d.stride) for d in layout] == [
             ('row', panda.n, panda.n**2), ('column', panda.n, panda.n)]
@@ -126,9 +126,9 @@ def test_bad_states_are_counted_and_not_answered(shared, node, panda):
     answer(world, terms, names, zeros, zeros, ns=later)
     world.state(names, zeros, zeros, ns=later - 5 * 10**8)
     world.wait(lambda: count('time_jump') == 1, 'time_jump')
-    assert of(terms, later - 5 * 10**8) is None
+    assert message_at(terms, later - 5 * 10**8) is None
     world.state(names, zeros, zeros, ns=later - 4 * 10**8)
-    world.wait(lambda: of(terms, later - 4 * 10**8) is not None, 'the clock to be followed')
+    world.wait(lambda: message_at(terms, later - 4 * 10**8), 'the clock to be followed')
     log = node.log()
     assert f'{names[-1]!r} are missing' in log and 'position of joint' in log
     assert 'position has 7 numbers for 8 names' in log

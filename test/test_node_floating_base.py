@@ -9,7 +9,7 @@ for name in ('nav_msgs', 'tf2_msgs'):
 from geometry_msgs.msg import TransformStamped  # noqa: E402
 from nav_msgs.msg import Odometry  # noqa: E402
 from robots import joint, link, robot  # noqa: E402
-from ros_world import LATCHED, World, of  # noqa: E402
+from ros_world import LATCHED, World, message_at  # noqa: E402
 from sensor_msgs.msg import Imu  # noqa: E402
 from tf2_msgs.msg import TFMessage  # noqa: E402
 
@@ -57,11 +57,11 @@ def test_terms_of_a_floating_base_follow_odometry_and_joint_states(rng):
             world.spin(0.1)
             world.state(['hip'], [0.7], [-0.4], ns=ns)
             try:
-                world.wait(lambda ns=ns: of(terms, ns) is not None, 'terms', 1.0)
+                world.wait(lambda ns=ns: message_at(terms, ns) is not None, 'terms', 1.0)
                 break
             except AssertionError:
                 continue
-        message = of(terms, ns)
+        message = message_at(terms, ns)
         q, qd = np.array([*pose, 0.7]), np.array([*twist, -0.4])
         expected = dynamics.terms(q, qd)
         assert message.name == list(dynamics.model.velocity_names)
@@ -144,7 +144,7 @@ def test_terms_of_a_floating_base_follow_tf_and_an_imu():
             if k > 100 and k % 15 == 0:  # best effort: a message may be lost
                 world.state(['hip'], [0.7], [-0.4], ns=ns)
                 world.spin(0.1)
-                message = of(terms, ns) or message
+                message = message_at(terms, ns) or message
         rotation, place = pose((nanoseconds(message.header.stamp) - start) * 1e-9)
         q = np.array([*drift[2] @ place + drift[3], *quaternion_of(drift[2] @ rotation), 0.7])
         qd = np.array([*rotation.T @ speed, *rates, -0.4])

@@ -198,19 +198,19 @@ def loaded(planar_world):
     return held.inertia
 
 
-def test_an_empty_hand_is_told(planar, whole):
+def test_an_empty_hand_is_reported(planar, whole):
     attach(planar, payload('tip'))
-    client = planar.weigh(name='nothing', link='tip', model=whole, still=True, amplitude=0.2,
-                          duration=15.0, apply=True)
+    client = planar.identify_payload(name='nothing', link='tip', model=whole, still=True,
+                                     amplitude=0.2, duration=15.0, apply=True)
     result = client.result()
     assert result.success and result.state == 'empty', result.reasons
     assert 'not applied: Nothing is on tip' in result.reasons[0] and not result.applied
     assert result.interval_lower[0] < 0 < result.interval_upper[0] < 0.2
 
 
-def test_a_payload_is_weighed_and_set_in_all_nodes(planar, dynamics, whole, loaded):
+def test_a_payload_is_identified_and_set_in_all_nodes(planar, dynamics, whole, loaded):
     goal = {'link': 'tip', 'model': whole, 'apply': True}
-    result = planar.weigh(name='held', duration=5.0, **goal).result()
+    result = planar.identify_payload(name='held', duration=5.0, **goal).result()
     assert result.success and result.state == 'found', result.reasons
     assert result.inertia.m == pytest.approx(loaded.m, rel=0.05)
     assert {'log/log.db3', 'payload.yaml'} <= set(result.files)
@@ -227,8 +227,8 @@ def test_a_payload_is_weighed_and_set_in_all_nodes(planar, dynamics, whole, load
     assert again.inertia.m == pytest.approx(loaded.m, rel=0.05)
 
 
-def test_a_cancelled_weighing_leaves_the_arm_at_rest_and_its_recording(planar, whole, loaded):
-    client = planar.weigh(name='half', link='tip', model=whole, duration=10.0)
+def test_a_cancelled_payload_goal_leaves_the_arm_at_rest_and_its_recording(planar, whole, loaded):
+    client = planar.identify_payload(name='half', link='tip', model=whole, duration=10.0)
     client.until('excite', 0.6)
     client.cancel()
     result = client.result()
@@ -243,7 +243,7 @@ def test_a_cancelled_weighing_leaves_the_arm_at_rest_and_its_recording(planar, w
       'duration': 60.0}, 'another pose'),
     ({'joints': ['wrist']}, 'wrist'), ({'logs': ['../secret']}, 'not a valid name'),
     ({'still': True, 'duration': 4.0}, 'for these poses')])
-def test_impossible_weighings_are_refused_with_the_reason(planar, goal, why):
+def test_impossible_payload_goals_are_refused_with_the_reason(planar, goal, why):
     (planar.root / 'bare').mkdir(exist_ok=True)
     client = PayloadClient(planar.world, **({'link': 'tip', **goal} if goal else goal))
     result = client.result()
