@@ -1,4 +1,4 @@
-"""Closed loops on a floating base: a four-bar linkage, and a leg of Cassie, that nothing holds."""
+"""Closed loops on a floating base: a four-bar linkage and a leg of Cassie in free flight."""
 
 import pickle
 

@@ -12,7 +12,7 @@ from robodyn_ros.errors import DescriptionError
 MAX_BYTES = 20_000_000  # ten times the size of a URDF of several hundred links
 MAX_DEPTH = 100  # a URDF nests about 6 elements
 LARGEST = 1e9  # largest magnitude of a number, so that products of several do not overflow
-NO_LIMIT = 1e16  # a limit of this size is none, as in SDF
+NO_LIMIT = 1e16  # limits of at least this size mean that there is no limit, as in SDF
 _HARMLESS = (etree.ErrorTypes.ERR_HYPHEN_IN_COMMENT, etree.ErrorTypes.ERR_RESERVED_XML_NAME)
 # `<?xml version="0.0"?>` occurs in public robots; the parser accepts 1.0 and newer
 _VERSION = re.compile(rb'\A((?:\xef\xbb\xbf)?\s*<\?xml\s+version\s*=\s*["\'])[^"\']{0,20}(["\'])')

@@ -1,7 +1,7 @@
 """The articulated-body algorithm (Featherstone, Rigid Body Dynamics Algorithms, chapter 7).
 
-It solves ``(M + E) x = f`` with a diagonal E, without computing M. The number of operations is in
-proportion to the number of joints. Where M is nearly singular, the solution is far more accurate
+It solves ``(M + E) x = f`` with a diagonal E, without computing M. The number of operations is
+proportional to the number of joints. Where M is nearly singular, the solution is far more accurate
 than that from the factors of M, whose entries are rounded before they cancel one another.
 
 A body and all that it carries on joints without torque have the articulated inertia
@@ -24,7 +24,7 @@ Inertia = tuple[Any, Any, Any]  # A, B, D
 
 
 def is_articulated(tree: Tree, armature: Any) -> bool:
-    """Whether the algorithm is possible for a robot.
+    """Return whether the algorithm applies to a robot.
 
     Each coordinate must move the joint of one body, and no rotor may spin as a body of its own.
 
@@ -53,7 +53,7 @@ def solve_articulated(tree: Tree, placements: Sequence[Placement], diagonal: Any
     placements : sequence of Placement
         Their poses in their parents.
     diagonal, right : ndarray, shape (n,)
-        The diagonal holds the armature; right, for example torques.
+        The armature of each coordinate; the right side, for example torques.
 
     Raises
     ------

@@ -1,8 +1,8 @@
-"""Gradients of functions of a motion with closed loops, by the independent joints' motion.
+"""Gradients with respect to the motion of the independent joints of a robot with closed loops.
 
-A function of the motion of all joints has known gradients by it. The motion of all joints follows
-from that of the independent joints: its positions move by ``dq = G dq_r`` along the closed poses,
-and its velocities and accelerations are those of `LoopClosure.motion`, which is differentiated.
+The gradient of a function with respect to the motion of all joints is given. This motion follows
+from that of the independent joints: positions change by ``dq = G dq_r`` along the closed poses,
+and velocities and accelerations are those of `LoopClosure.motion`, which is differentiated.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class LoopGradients(LoopKinematics):
 
     def motion_pullback(self, motion: FullMotion, qd: Array, qdd: Array, of_q: Array,
                         of_qd: Array, of_qdd: Array, of_matrix: Array) -> Array:
-        """Return a gradient by q, qd and qdd of the independent joints, shape (N, 3, n).
+        """Return a gradient with respect to q, qd, qdd of the independent joints, (N, 3, n).
 
         Parameters
         ----------
@@ -35,9 +35,9 @@ class LoopGradients(LoopKinematics):
         qd, qdd : ndarray, shape (N, n)
             Velocities and accelerations of the independent joints.
         of_q, of_qd, of_qdd : ndarray, shape (N, b)
-            Gradient by positions, velocities and accelerations of all joints.
+            Gradients with respect to positions, velocities and accelerations of all joints.
         of_matrix : ndarray, shape (N, b, n)
-            Gradient by the motion matrix.
+            Gradient with respect to the motion matrix.
         """
         b, n = self.model.n, self.n
         found = self._closure_kernel('motion_pullback').general(

@@ -92,7 +92,7 @@ def motor_arrays(description: RobotDescription, tree: Bodies,
 
 
 def _spin_axis(motor: Motor, joint: Joint, rotor_model: str | None) -> Array | None:
-    """Return the axis of a rotor in the frame of its carrier; None: only its inertia counts."""
+    """Return the axis of a rotor in its carrier's frame; None if it only adds its armature."""
     if motor.spin_axis is not None or rotor_model != 'full' or joint.type == 'prismatic':
         return motor.spin_axis
     if motor.carrier not in (None, joint.parent):

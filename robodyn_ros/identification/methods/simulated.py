@@ -33,10 +33,10 @@ STARTS = 24  # simulations side by side, each of one part of a motion
 
 
 def simulated_instruments(problem: Problem) -> Estimate:
-    """Estimate by instrumental variables, the regressor of the simulated robot.
+    """Estimate by instrumental variables, which are the regressor of the simulated robot.
 
-    Its noise is independent of that of the measurement (Janot, Vandanjon and Gautier 2014, doi
-    10.1109/TCST.2013.2246163).
+    This regressor does not depend on the measurement noise (Janot, Vandanjon and Gautier 2014,
+    doi 10.1109/TCST.2013.2246163).
     """
     estimate = problem.start
     for _ in range(ITERATIONS):
