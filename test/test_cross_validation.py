@@ -110,6 +110,34 @@ def test_the_commands(tmp_path, capsys):
     assert written.joint_names == ('j1',)
 
 
+def test_a_payload_and_drive_gains_on_the_command_line(tmp_path, capsys):
+    """Logs without and with a payload of 1.5 kg at 0.3 m; then the same logs as currents."""
+    urdf = tmp_path / 'arm.urdf'
+    urdf.write_text(planar_2r())
+    empty = replace(rd.load_model(urdf), lower=MODEL.lower, upper=MODEL.upper,
+                    velocity_limit=MODEL.velocity_limit, armature=TRUE.armature)
+    full = empty.with_payload('lower', 1.5, (0.3, 0.0, 0.0), 0.01 * np.eye(3))
+    rng, gains = np.random.default_rng(7), np.array([3.0, 2.0])
+    for name, model in (('empty', empty), ('full', full)):
+        t, q, qd, qdd = fourier_motion(empty, rng, 8, 100)
+        tau = rd.Dynamics(model).inverse_dynamics(q, qd, qdd)
+        np.savez(tmp_path / f'{name}.npz', t=t, q=q, tau=tau)
+        np.savez(tmp_path / f'{name}_current.npz', t=t, q=q, current=tau / gains)
+    payload = ['--payload', 'lower', '--payload-mass', '1.5']
+    out = tmp_path / 'out'
+    main(['identify', str(tmp_path / 'empty.npz'), '--urdf', str(urdf), '-o', str(out),
+          '--friction', 'coulomb', '--cutoff', '12', *payload,
+          '--loaded', str(tmp_path / 'full.npz')])
+    assert 'filter of order 4 at 12 Hz' in ' '.join(capsys.readouterr().out.split())
+    found = yaml.safe_load((out / 'parameters.yaml').read_text())
+    centre = found['base_parameters']['mx:payload']
+    assert centre['value'] == pytest.approx(0.45, abs=0.005)
+    assert main(['identify', str(tmp_path / 'empty_current.npz'), '--urdf', str(urdf), *payload,
+                 '--loaded', str(tmp_path / 'full_current.npz'), '--gains']) == 0
+    printed = dict(re.findall(r'(j[12]): ([0-9.]+) N m/A', capsys.readouterr().out))
+    np.testing.assert_allclose([float(printed[f'j{k}']) for k in (1, 2)], gains, rtol=0.02)
+
+
 def test_mjcf_has_the_identified_dynamics_and_names_the_null_space(tmp_path, rng):
     import mujoco
 
