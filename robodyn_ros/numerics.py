@@ -99,3 +99,37 @@ def real_array(name: str, values: ArrayLike, shape: tuple[int | None, ...],
             shape, array.shape, strict=True)):
         raise ShapeError(name, f'shape {array.shape}', wanted)
     return array.copy()
+
+
+def unknown(*arrays: ArrayLike) -> NDArray[np.float64]:
+    """Return 0 where all numbers of a row are finite, and nan elsewhere.
+
+    Parameters
+    ----------
+    *arrays : array-like, shape (k,) or (N, k)
+        Rows of any length; a single row counts for all.
+
+    Returns
+    -------
+    ndarray, shape (1,) or (N, 1)
+        What is added to a result so that it is nan wherever an input is not finite.
+    """
+    total = np.zeros(1)
+    for array in arrays:
+        total = total + np.where(np.isfinite(array).all(axis=-1, keepdims=True), 0.0, np.nan)
+    return total
+
+
+def pseudo_inverse(matrix: NDArray[np.float64], smallest: float) -> NDArray[np.float64]:
+    """Return the pseudo-inverse of matrices, shape (..., k, m); nan where one is not finite.
+
+    Parameters
+    ----------
+    matrix : ndarray, shape (..., m, k)
+        The matrices.
+    smallest : float
+        Singular values below this fraction of the largest count as zero.
+    """
+    known = np.isfinite(matrix).all(axis=(-2, -1), keepdims=True)
+    inverse = np.linalg.pinv(np.where(known, matrix, 0.0), rcond=smallest)
+    return np.asarray(np.where(known, inverse, np.nan))

@@ -40,6 +40,7 @@ from robodyn_ros.dynamics.tree import (
     build_tree,
     cross,
     joint_transforms,
+    quaternion_guards,
     regroup,
 )
 from robodyn_ros.errors import UnknownNameError
@@ -74,7 +75,15 @@ class Catalogue:
               function: Callable[..., Any]) -> KernelSpec:
         special = {'q': self.model.nq, 'base': 9, 'step': 1}
         sizes = tuple(special.get(name, self.model.n) for name in arguments)
-        return KernelSpec(f'{self.fingerprint}|{name}', tuple(arguments), sizes, shape, function)
+        return KernelSpec(f'{self.fingerprint}|{name}', tuple(arguments), sizes, shape, function,
+                          guards=self._guards(arguments))
+
+    def _guards(self, arguments: Sequence[str]) -> Callable[..., list[Any]] | None:
+        """Return the guards of kernels, see `KernelSpec`: the quaternion must have a direction."""
+        if not self.model.floating or 'q' not in arguments:
+            return None
+        place = tuple(arguments).index('q')
+        return lambda *inputs: quaternion_guards(inputs[place])
 
     # the terms, as functions of arrays of floats or symbols ----------------------------------
 
@@ -329,7 +338,8 @@ class Catalogue:
         nq = self.model.nq
         return KernelSpec(f'{self.fingerprint}|points pullback {points}', ('q', 'cotangent'),
                           (nq, 3 * len(points)), (nq,),
-                          lambda q, g: pullback(self._points(points, q), g, (q,)))
+                          lambda q, g: pullback(self._points(points, q), g, (q,)),
+                          guards=self._guards(('q',)))
 
     def _points(self, points: Points, q: Any) -> Any:
         poses = {link: link_pose(self.tree, self.model.link_frame(link), q)

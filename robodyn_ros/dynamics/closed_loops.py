@@ -18,11 +18,12 @@ from robodyn_ros.dynamics.base_motion import BaseMotion
 from robodyn_ros.dynamics.catalogue import MOVING
 from robodyn_ros.dynamics.loop_gradients import LoopGradients
 from robodyn_ros.dynamics.loops import Loops
-from robodyn_ros.dynamics.quantities import Energy, FullMotion, Terms, times
+from robodyn_ros.dynamics.quantities import Energy, FullMotion, Terms, state_by_state, times
 from robodyn_ros.dynamics.reactions import Wrenches
 from robodyn_ros.errors import ShapeError, UnknownNameError
 from robodyn_ros.kernels.kernel import check_array
 from robodyn_ros.model import Model
+from robodyn_ros.numerics import pseudo_inverse
 from robodyn_ros.spatial import Array
 
 # kernels that each method needs: those of the loops, and those of the tree
@@ -139,10 +140,13 @@ class ClosedLoopDynamics(LoopGradients):
 
     def coriolis_matrix(self, q: ArrayLike, qd: ArrayLike, *,
                         near: ArrayLike | None = None) -> Array:
-        """Return ``C = G' (C_tree G + M dG/dt)``, shape (n, n): ``dM/dt - 2 C`` is skew.
+        """Return ``C = G' (C_tree G + M dG/dt)``, shape (n, n) or (N, n, n).
 
-        Takes single states only.
+        With it, ``dM/dt - 2 C`` is skew.
         """
+        q, qd = check_array(q, self.n, 'q'), check_array(qd, self.n, 'qd')
+        if q.ndim == 2 or qd.ndim == 2:
+            return state_by_state(self.coriolis_matrix, q, qd, near)
         motion, n = self.motion(q, qd, near=near), self.n
         bilinear = np.zeros((self.model.n, n))
         own = self._table(motion.q, motion.qd)
@@ -245,7 +249,7 @@ class ClosedLoopDynamics(LoopGradients):
         """Forces at the cuts that complete torques of the independent joints to those of all."""
         torque = np.zeros_like(need)
         torque[..., self._free] = motion.reduce(need)
-        across = np.swapaxes(np.linalg.pinv(self._jacobian(motion.q), rcond=SINGULAR), -1, -2)
+        across = np.swapaxes(pseudo_inverse(self._jacobian(motion.q), SINGULAR), -1, -2)
         forces = -times(across, need - torque)
         forces = forces.reshape(*forces.shape[:-1], -1, 3)
         result, place = [], 0

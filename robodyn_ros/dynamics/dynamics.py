@@ -19,6 +19,7 @@ from robodyn_ros.dynamics.whole_body import WholeBody
 from robodyn_ros.errors import ShapeError
 from robodyn_ros.kernels.kernel import check_array
 from robodyn_ros.model import Model
+from robodyn_ros.numerics import unknown
 from robodyn_ros.spatial import Array
 
 
@@ -295,8 +296,8 @@ class Dynamics(Reactions, TaskSpace, ParameterFunctions, WholeBody):
 
     def singularity(self, q: ArrayLike, *, near: ArrayLike | None = None) -> Any:
         """Distance of closed loops from a singularity: 1, the largest value; a float or (N,)."""
-        q = check_array(q, self.model.nq, 'q')
-        return 1.0 if q.ndim == 1 else np.ones(len(q))
+        distance = 1.0 + unknown(check_array(q, self.model.nq, 'q'))[..., 0]
+        return float(distance) if distance.ndim == 0 else distance
 
     def constraint_forces(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, *,
                           f_ext: Wrenches | None = None, base_motion: BaseMotion | None = None,

@@ -19,11 +19,12 @@ from robodyn_ros.dynamics.base_motion import BaseMotion
 from robodyn_ros.dynamics.closed_loops import ClosedLoopDynamics
 from robodyn_ros.dynamics.dynamics import Dynamics
 from robodyn_ros.dynamics.loops import Loops
-from robodyn_ros.dynamics.quantities import Energy, FullMotion, Terms, times
+from robodyn_ros.dynamics.quantities import Energy, FullMotion, Terms, state_by_state, times
 from robodyn_ros.dynamics.reactions import Wrenches
 from robodyn_ros.errors import ShapeError, ValueRangeError, check_type
 from robodyn_ros.kernels.kernel import check_array
 from robodyn_ros.model import A_MODEL, Joints, Model
+from robodyn_ros.numerics import unknown
 from robodyn_ros.spatial import Array
 
 BASE, POSE = 6, 7  # velocities and positions of the base
@@ -161,9 +162,14 @@ class FloatingLoopDynamics:
         matrix[..., BASE:, BASE:] = inner.matrix
         pose, twist = (np.broadcast_to(x, (*shape, x.shape[-1]))
                        for x in (q[..., :POSE], qd[..., :BASE]))
-        return FullMotion(np.concatenate([pose, inner.q], axis=-1),
+        full = FullMotion(np.concatenate([pose, inner.q], axis=-1),
                           np.concatenate([twist, inner.qd], axis=-1), matrix,
                           np.concatenate([np.zeros((*shape, BASE)), inner.drift], axis=-1))
+        if np.isfinite(q.sum() + qd.sum()):
+            return full
+        mark = unknown(q, qd)
+        return FullMotion(full.q + mark, full.qd + mark, matrix + mark[..., None],
+                          full.drift + mark)
 
     def position_rates(self, q: ArrayLike, qd: ArrayLike) -> Array:
         """Time derivative of q, see `Dynamics.position_rates`."""
@@ -172,7 +178,8 @@ class FloatingLoopDynamics:
         rates = self.tree.position_rates(
             np.concatenate([q[..., :POSE], np.zeros((*q.shape[:-1], rest))], axis=-1),
             np.concatenate([qd[..., :BASE], np.zeros((*qd.shape[:-1], rest))], axis=-1))
-        return np.concatenate([rates[..., :POSE], qd[..., BASE:]], axis=-1)
+        return np.concatenate([rates[..., :POSE], np.broadcast_to(
+            qd[..., BASE:], (*rates.shape[:-1], self.n - BASE))], axis=-1) + unknown(q, qd, rates)
 
     def velocities(self, q: ArrayLike, qd: ArrayLike, *,
                    near: ArrayLike | None = None) -> Array:
@@ -181,12 +188,17 @@ class FloatingLoopDynamics:
 
     def reachable(self, q: ArrayLike) -> NDArray[np.bool_]:
         """Return whether the loops close with every dependent joint within its limits, (N,)."""
-        return self.fixed.reachable(np.atleast_2d(check_array(q, self.n + 1, 'q'))[:, POSE:])
+        q = np.atleast_2d(check_array(q, self.n + 1, 'q'))
+        known = np.isfinite(q).all(axis=1)
+        known[known] = self.fixed.reachable(q[known, POSE:])
+        return np.asarray(known)
 
     def singularity(self, q: ArrayLike, *, near: ArrayLike | None = None) -> Any:
         """Return the distance of the loops from a singularity, 0 to 1; a float or (N,)."""
-        return self.fixed.singularity(check_array(q, self.n + 1, 'q')[..., POSE:],
-                                     near=self._inner(near))
+        q = check_array(q, self.n + 1, 'q')
+        distance = self.fixed.singularity(q[..., POSE:], near=self._inner(near))
+        marked = distance + unknown(q)[..., 0]
+        return float(marked) if marked.ndim == 0 else marked
 
     def pose(self, q: ArrayLike, link: str, *, near: ArrayLike | None = None) -> Array:
         """Pose of a link in the root frame, shape (4, 4) or (N, 4, 4)."""
@@ -224,7 +236,10 @@ class FloatingLoopDynamics:
 
     def coriolis_matrix(self, q: ArrayLike, qd: ArrayLike, *,
                         near: ArrayLike | None = None) -> Array:
-        """Return C, shape (n, n), for which ``dM/dt - 2 C`` is skew; takes single states only."""
+        """Return C, (n, n) or (N, n, n), for which ``dM/dt - 2 C`` is skew."""
+        q, qd = check_array(q, self.n + 1, 'q'), check_array(qd, self.n, 'qd')
+        if q.ndim == 2 or qd.ndim == 2:
+            return state_by_state(self.coriolis_matrix, q, qd, near)
         motion = self.motion(q, qd, near=near)
         change = np.zeros_like(motion.matrix)  # dG/dt
         for k, unit in enumerate(np.eye(self.n)):  # polarisation of the drift, a quadratic form

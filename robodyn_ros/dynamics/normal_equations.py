@@ -23,7 +23,7 @@ class NormalEquations(NamedTuple):
 
 
 def accumulate(kernel: Kernel | LargeRegressor, q: Array, qd: Array, qdd: Array, tau: Array,
-               weights: Array) -> NormalEquations:
+               weights: Array, positions: int = 0) -> NormalEquations:
     """Return W'W, shape (p, p), and W'tau, shape (p,), of a batch.
 
     Parameters
@@ -34,6 +34,8 @@ def accumulate(kernel: Kernel | LargeRegressor, q: Array, qd: Array, qdd: Array,
         Motion and torque.
     weights : ndarray, shape (n,)
         Factor of each joint's rows, 1 / standard deviation of its noise.
+    positions : int
+        Number of columns of q; default: n.
 
     Raises
     ------
@@ -41,13 +43,15 @@ def accumulate(kernel: Kernel | LargeRegressor, q: Array, qd: Array, qdd: Array,
         An array has another shape.
     """
     n, p = kernel.nonzero.shape
-    for name, values in (('q', q), ('qd', qd), ('qdd', qdd), ('tau', tau)):
-        if values.ndim != 2 or values.shape != (len(q), n):
-            raise ShapeError(name, f'shape {values.shape}', f'(N, {n}), the same N for all')
+    for name, values, size in (('q', q, positions or n), ('qd', qd, n), ('qdd', qdd, n),
+                               ('tau', tau, n)):
+        if values.ndim != 2 or values.shape != (len(q), size):
+            raise ShapeError(name, f'shape {values.shape}', f'(N, {size}), the same N for all')
     if weights.shape != (n,):
         raise ShapeError('weights', f'shape {weights.shape}', f'({n},)')
+    nothing = NormalEquations(np.full((p, p), np.nan), np.full(p, np.nan), np.nan)
     if not all(np.isfinite(values).all() for values in (q, qd, qdd, tau, weights)):
-        return NormalEquations(np.full((p, p), np.nan), np.full(p, np.nan), np.nan)
+        return nothing
     block = max(8, BLOCK_BYTES // (8 * n * p) // 8 * 8)
     buffer = np.empty((min(block, len(q)), n, p))
     matrix, vector = np.zeros((p, p)), np.zeros(p)
@@ -61,4 +65,6 @@ def accumulate(kernel: Kernel | LargeRegressor, q: Array, qd: Array, qdd: Array,
             w = rows[:, joint, columns] * weights[joint]
             matrix[np.ix_(columns, columns)] += w.T @ w
             vector[columns] += w.T @ weighted[part, joint]
+    if np.isnan(np.diagonal(matrix)).any():  # a quaternion without direction
+        return nothing
     return NormalEquations(matrix, vector, float(np.einsum('ij,ij', weighted, weighted)))

@@ -20,7 +20,8 @@ class OperationalSpace:
     ----------
     Lambda : ndarray, shape (m, m) or (N, m, m)
         Inertia seen at the link. In a singular direction, where it would be infinite, it is zero
-        (pseudo-inverse).
+        (pseudo-inverse). It is nan, as mu and rho are, where the state is not finite; the rank is
+        0 there.
     mu, rho : ndarray, shape (m,) or (N, m)
         Coriolis and gravity terms, N and N m.
     rank : int or ndarray, shape (N,)
@@ -56,6 +57,9 @@ def operational_space(jacobian: Array, drift: Array, mass_matrix: Array, corioli
         N m or N.
     """
     m, n = jacobian.shape[-2:]
+    known = np.isfinite(mass_matrix).all(axis=(-2, -1), keepdims=True) & np.isfinite(
+        jacobian).all(axis=(-2, -1), keepdims=True)
+    mass_matrix, jacobian = np.where(known, mass_matrix, np.eye(n)), np.where(known, jacobian, 0.0)
     lower = np.linalg.cholesky(mass_matrix)
     # J M^-1 J' = A A' with A = J L^-T: the squares of its singular values are those of Lambda^-1
     scaled = np.swapaxes(np.linalg.solve(lower, np.swapaxes(jacobian, -1, -2)), -1, -2)
@@ -74,6 +78,7 @@ def operational_space(jacobian: Array, drift: Array, mass_matrix: Array, corioli
     mu = np.einsum('...ij,...j->...i', inertia, acceleration[0] - drift)
     rho = np.einsum('...ij,...j->...i', inertia, acceleration[1])
     single = jacobian.ndim == 2
+    inertia = np.where(known, inertia, np.nan)
     return OperationalSpace(inertia, mu, rho, int(rank) if single else rank,
                             bool(rank < m) if single else rank < m,
                             int(n - rank) if single else n - rank,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from robodyn_ros.numerics import pseudo_inverse
 from robodyn_ros.spatial import Array
 
 ANGLES = ('rpy', 'zyz')
@@ -65,5 +66,8 @@ def rate_drift(matrix: Array, rates: Array, kind: str) -> Array:
 
 
 def inverse_rates(matrix: Array) -> Array:
-    """Return the inverse of T, of its shape; the pseudo-inverse where the angles are singular."""
-    return np.asarray(np.linalg.pinv(matrix, rcond=SINGULAR))
+    """Return the inverse of T, of its shape; the pseudo-inverse where the angles are singular.
+
+    It is nan where T is not finite.
+    """
+    return pseudo_inverse(matrix, SINGULAR)

@@ -106,17 +106,19 @@ class ParameterFunctions(CompiledModel):
         Parameters
         ----------
         q, qd, qdd, tau : array-like, shape (N, n)
-            Motion and torque.
+            Motion and torque; with a floating base, q has n + 1 columns.
         columns : sequence of int, optional
             Indices into ``model.parameter_names``; default: all.
         weights : array-like, shape (n,), optional
             Factor of each joint's rows; default: 1.
         """
         n = self.model.n
-        q, qd, qdd, tau = (np.atleast_2d(check_array(values, n, name)) for name, values in (
-            ('q', q), ('qd', qd), ('qdd', qdd), ('tau', tau)))
+        q, qd, qdd, tau = (np.atleast_2d(check_array(values, size, name))
+                           for name, values, size in (('q', q, self.model.nq), ('qd', qd, n),
+                                                      ('qdd', qdd, n), ('tau', tau, n)))
         factor = np.ones(n) if weights is None else real_numbers('weights', weights)
-        return accumulate(self.regressor_kernel(columns), q, qd, qdd, tau, factor)
+        return accumulate(self.regressor_kernel(columns), q, qd, qdd, tau, factor,
+                          self.model.nq)
 
     def _chosen(self, columns: Sequence[int] | None) -> tuple[int, ...]:
         count = len(self.model.parameter_names)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from robodyn_ros.spatial import Array
 
@@ -54,3 +56,24 @@ class FullMotion(NamedTuple):
 def times(matrix: Array, vector: Array) -> Array:
     """Return matrix-vector products, of one matrix or of N."""
     return np.asarray((matrix @ vector[..., None])[..., 0])
+
+
+def state_by_state(function: Callable[..., Array], q: Array, qd: Array, near: ArrayLike | None,
+                   ) -> Array:
+    """Return the results of a function of single states for N states, shape (N, ...).
+
+    Parameters
+    ----------
+    function : callable
+        ``function(q, qd, near=near)``.
+    q, qd : ndarray, shape (k,) or (N, k)
+        States; a single one is repeated.
+    near : array-like, shape (b,) or (N, b), or None
+        See `RobotDynamics`.
+    """
+    count = max(len(array) for array in (q, qd) if array.ndim == 2)
+    rows = [None] * count if near is None else np.broadcast_to(
+        near, (count, np.shape(near)[-1]))
+    return np.array([function(*one, near=place) for *one, place in zip(
+        *(np.broadcast_to(array, (count, array.shape[-1])) for array in (q, qd)), rows,
+        strict=True)])

@@ -138,18 +138,29 @@ def base_pose(tree: Tree, q: Any) -> tuple[Matrix, Vector]:
     """Return rotation (3, 3) and origin (3,) of the root link in the root frame.
 
     A floating base has the position ``q[:3]`` and the quaternion ``q[3:7]`` (x, y, z, w), whose
-    length has no effect.
+    length has no effect; see `quaternion_guards`.
     """
     if not tree.floating:
         return np.eye(3), np.zeros(3)
     x, y, z, w = q[3:7]
-    scale = 2.0 / (x * x + y * y + z * z + w * w)
+    _, scale = quaternion_guards(q)
     xx, yy, zz = x * x * scale, y * y * scale, z * z * scale
     xy, xz, yz = x * y * scale, x * z * scale, y * z * scale
     wx, wy, wz = w * x * scale, w * y * scale, w * z * scale
     return np.array([[1.0 - (yy + zz), xy - wz, xz + wy],
                      [xy + wz, 1.0 - (xx + zz), yz - wx],
                      [xz - wy, yz + wx, 1.0 - (xx + yy)]]), np.asarray(q[:3])
+
+
+def quaternion_guards(q: Any) -> list[Any]:
+    """Return the squared length of a floating base's quaternion, and 2 divided by it.
+
+    If one of them is not finite, the length is 0, or so small or large that its square is not a
+    number, and the quaternion has no direction.
+    """
+    x, y, z, w = q[3:7]
+    square = x * x + y * y + z * z + w * w
+    return [square, 2.0 / square]
 
 
 def joint_transforms(tree: Tree, q: Any) -> list[Placement]:

@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike
 
 from robodyn_ros.dynamics.compiled_model import CompiledModel
 from robodyn_ros.kernels.kernel import check_array
+from robodyn_ros.numerics import unknown
 from robodyn_ros.spatial import Array
 
 
@@ -40,7 +41,8 @@ class WholeBody(CompiledModel):
             scalar * turn + np.cross(vector, turn),
             -(vector * turn).sum(axis=-1, keepdims=True)], axis=-1)
         joints = np.broadcast_to(qd[..., 6:], (*linear.shape[:-1], self.model.n - 6))
-        return np.concatenate([linear, quaternion, joints], axis=-1)
+        rates = np.concatenate([linear, quaternion, joints], axis=-1)
+        return np.asarray(rates + unknown(q, qd, linear))
 
     def state_space(self, q: ArrayLike, qd: ArrayLike) -> tuple[Array, Array]:
         """``x' = f(x) + g(x) tau`` with x = [q; qd] (Kolyubin 1.19).

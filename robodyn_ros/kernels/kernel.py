@@ -55,6 +55,9 @@ class KernelSpec:
         Takes one array for each input, of floats or symbols.
     constants : tuple of ndarray
         Values of the last inputs, which are not given in calls.
+    guards : callable, optional
+        Takes the same inputs and returns a list of numbers. Where one of them is not finite, all
+        results are nan, as where an input is not finite.
     """
 
     key: str
@@ -63,6 +66,7 @@ class KernelSpec:
     shape: tuple[int, ...]
     function: Callable[..., Any]
     constants: tuple[Array, ...] = ()
+    guards: Callable[..., list[Any]] | None = None
 
 
 class Kernel:
@@ -84,9 +88,16 @@ class Kernel:
         self.threads = threads
 
     def _write(self, name: str, batch: bool) -> str:
-        graph, outputs = trace(self.spec.function, self.spec.sizes)
-        return write_ir(graph, outputs, self.spec.sizes, batch=batch, name=name,
-                        pointers=native_pointers())
+        spec = self.spec
+
+        def function(*inputs: Any) -> list[Any]:
+            results = np.ravel(np.asarray(spec.function(*inputs), dtype=object))
+            return [*results, *(spec.guards(*inputs) if spec.guards else ())]
+
+        graph, nodes = trace(function, spec.sizes)
+        count = math.prod(spec.shape)
+        return write_ir(graph, nodes[:count], spec.sizes, batch=batch, name=name,
+                        pointers=native_pointers(), guards=nodes[count:])
 
     @cached_property
     def single(self) -> Callable[..., Any]:

@@ -1,8 +1,8 @@
 """Writes a graph of operations as LLVM IR, in two forms.
 
 ``single`` computes one sample in scalar registers. ``batch`` computes `LANES` samples at once in
-vector registers, so that the speed does not depend on LLVM's vectoriser. If any input of a sample
-is not finite, all its results are nan.
+vector registers, so that the speed does not depend on LLVM's vectoriser. If any input or guard of
+a sample is not finite, all its results are nan.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ BLOCK = 1500  # operations in a basic block, which bounds the time of instructio
 
 
 def write_ir(graph: Graph, outputs: Sequence[int], sizes: Sequence[int], *, batch: bool,
-             name: str, pointers: Pointers) -> str:
+             name: str, pointers: Pointers, guards: Sequence[int] = ()) -> str:
     """Return the IR of one kernel.
 
     ``single``: ``void name(double **inputs, double *output)``.
@@ -39,10 +39,12 @@ def write_ir(graph: Graph, outputs: Sequence[int], sizes: Sequence[int], *, batc
         Name of the function.
     pointers : Pointers
         How the installed LLVM writes pointers.
+    guards : sequence of int
+        Nodes that must be finite, as the inputs must.
     """
     head, places, tail = frame(name, sizes, len(outputs), batch=batch, pointers=pointers)
     writer = _KernelWriter(graph, outputs, sizes, places, LANES if batch else 1, pointers)
-    writer.write()
+    writer.write(guards)
     return '\n'.join([*writer.declarations(), *_fill(pointers), *head, *writer.lines, *tail, ''])
 
 
@@ -123,12 +125,12 @@ class _KernelWriter(Instructions):
         self._inputs, self._output = places[:-1], places[-1]
         self._values: dict[int, str] = {}
 
-    def write(self) -> None:
+    def write(self, guards: Sequence[int] = ()) -> None:
         """Write all nodes: first the angles, then all sines and cosines at once, then the rest."""
         graph, values = self._graph, self._values
         inputs = [graph.node('input', i, k).number for i, size in enumerate(self._sizes)
                   for k in range(size)]
-        used = graph.reachable([*self._outputs, *inputs])
+        used = graph.reachable([*self._outputs, *guards, *inputs])
         angles = sorted({graph.nodes[node][1] for node in used
                          if graph.nodes[node][0] in ('sin', 'cos')})
         before = graph.reachable(angles)
@@ -147,7 +149,7 @@ class _KernelWriter(Instructions):
                 self.block(f'part{count}')
         self._store_outputs()
         self._invalidate_samples(
-            [values[node] for node in inputs if node not in angles], nan_terms)
+            [values[node] for node in [*inputs, *guards] if node not in angles], nan_terms)
 
     def _node(self, node: int) -> None:
         operation, a, b = self._graph.nodes[node]
@@ -219,7 +221,7 @@ class _KernelWriter(Instructions):
                 self.block(f'stored{index}')
 
     def _invalidate_samples(self, inputs: Sequence[str], nan_terms: Sequence[str]) -> None:
-        """Fill the output of a sample with nan if one of its inputs is not finite."""
+        """Fill the output of a sample with nan if an input or a guard is not finite."""
         if not inputs and not nan_terms:
             return
         total = self.not_finite(inputs, nan_terms)

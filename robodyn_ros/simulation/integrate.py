@@ -7,6 +7,7 @@ example as a reference for an engine with fixed steps. There are no joint limits
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -221,7 +222,8 @@ class _Rigid:
 
     def start(self, q: ArrayLike, qd: ArrayLike | None) -> Array:
         start = _vector('q', q, self.nq)
-        if self.nq > self.n and not start[3:7].any():
+        square = sum(x * x for x in start[3:7].tolist())
+        if self.nq > self.n and not (square and math.isfinite(1 / square + square)):
             raise ValueRangeError('q[3:7]', start[3:7].tolist(), 'a quaternion x, y, z, w of '
                                   'length 1')
         return np.concatenate([self.positions(start), _vector('qd', qd, self.n)])
