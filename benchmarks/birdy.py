@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE.parent / 'test'))
+sys.path.append(str(HERE.parent / 'test'))  # which also has a closed_loop.py
 
 from parallel import each  # noqa: E402
 from synthetic import fourier_motion  # noqa: E402

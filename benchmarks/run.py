@@ -1,4 +1,4 @@
-"""The benchmarks of `make bench`, or one of them: `make bench ARGS=speed` (see `wanted`).
+"""The benchmarks of `make bench`, or one of them: `make bench ARGS=speed` (see `ALL`).
 
 The other files of this folder are run by themselves, as their docstrings say.
 """
@@ -11,6 +11,7 @@ from birdy import birdy
 from closed_loop import closed_loop
 from excitation import excitation
 from fleet import fleet
+from floating_base import floating_base
 from identification import identification
 from large_robots import large_robots
 from latency import latency
@@ -19,13 +20,18 @@ from many_arms import many_arms
 from scheduling import scheduling
 from speed import ROBOTS, speed
 
+ALL = ('speed', 'floating_base', 'loops', 'large_robots', 'latency', 'scheduling', 'closed_loop',
+       'identification', 'birdy', 'excitation', 'fleet', 'many_arms')
+
 if __name__ == '__main__':
-    wanted = sys.argv[1:] or ['speed', 'loops', 'large_robots', 'latency', 'scheduling',
-                              'closed_loop', 'identification', 'birdy',
-                              'excitation', 'fleet', 'many_arms']
+    wanted = sys.argv[1:] or ALL
+    if not set(wanted) <= set(ALL):
+        sys.exit(f'unknown benchmark in {" ".join(wanted)}; valid: {", ".join(ALL)}')
     if 'speed' in wanted:
         for robot in ROBOTS:
             print('\n'.join(speed(robot)), end='\n\n', flush=True)
+    if 'floating_base' in wanted:
+        print('\n'.join(floating_base()))
     if 'loops' in wanted:
         print('\n'.join(loops()))
     if 'large_robots' in wanted:

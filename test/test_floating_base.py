@@ -272,3 +272,20 @@ def test_a_written_urdf_has_the_inertial_of_the_base(flyer, tmp_path):
     close(again.base_inertial_parameters, changed.base_inertial_parameters)
     heavier = flyer.with_payload('base', 2.0)
     assert heavier.standard_parameters[-4] == flyer.standard_parameters[-4] + 2.0
+
+
+def test_a_written_robot_keeps_its_floating_joint(tmp_path):
+    """Or loses it, as MJCF, if the base was held: a model says whether its base floats."""
+    body = (0.1, 0, 0, 0.1, 0, 0.1)
+    text = robot(link('world'), link('trunk', 3.0, inertia=body), link('leg', 1.0, inertia=body),
+                 joint('free', 'floating', 'world', 'trunk', (0, 0, 0.4)),
+                 joint('hip', 'revolute', 'trunk', 'leg', axis=(0, 1, 0)))
+    for base in ('auto', 'fixed'):
+        model = rd.load_model(text, base=base)
+        changed = model.with_standard_parameters(1.1 * model.standard_parameters)
+        rd.write_urdf(changed, tmp_path / 'robot.urdf')
+        again = rd.load_model(tmp_path / 'robot.urdf')
+        assert again.floating and rd.load_model(tmp_path / 'robot.urdf', base=base).n == model.n
+        close(again.inertial_parameters, changed.inertial_parameters)
+        rd.write_mjcf(changed, tmp_path / 'robot.xml')
+        assert rd.load_model(tmp_path / 'robot.xml').floating == model.floating

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cached_property
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -14,16 +17,24 @@ from robodyn_ros.spatial import Array
 class WholeBody(CompiledModel):
     """The part of `Dynamics` for the robot as a whole."""
 
+    @cached_property
+    def _center_of_mass(self) -> Callable[..., Array]:
+        return self.kernel('center_of_mass').single
+
+    @cached_property
+    def _centroidal_momentum(self) -> Callable[..., Array]:
+        return self.kernel('centroidal_momentum').single
+
     def center_of_mass(self, q: ArrayLike) -> Array:
         """Centre of mass of the robot in the root frame, root link included; (3,) or (N, 3), m."""
-        return self.kernel('center_of_mass').single(q)  # type: ignore[no-any-return]
+        return self._center_of_mass(q)
 
     def centroidal_momentum(self, q: ArrayLike, qd: ArrayLike) -> Array:
         """Momentum about the centre of mass, shape (6,) or (N, 6).
 
         Linear momentum (kg m/s), then angular momentum (kg m^2/s), in the axes of the root frame.
         """
-        return self.kernel('centroidal_momentum').single(q, qd)  # type: ignore[no-any-return]
+        return self._centroidal_momentum(q, qd)
 
     def position_rates(self, q: ArrayLike, qd: ArrayLike) -> Array:
         """Time derivative of q, shape of q; qd itself if the base is fixed.

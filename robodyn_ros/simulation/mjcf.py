@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from robodyn_ros.description.xml import NO_LIMIT
-from robodyn_ros.dynamics import ClosedLoopDynamics
+from robodyn_ros.dynamics import ClosedLoopDynamics, FloatingLoopDynamics
 from robodyn_ros.errors import IdentificationError, check_type
 from robodyn_ros.identification import Result, urdf_of
 from robodyn_ros.model import Model
@@ -20,21 +20,23 @@ TIMESTEP = 0.002  # s, MuJoCo's default
 NEGLIGIBLE = 1e-9  # kg and kg m^2, of moving links without mass, which MuJoCo does not accept
 
 
-def write_mjcf(robot: Result | Model | ClosedLoopDynamics, path: str | Path) -> None:
+def write_mjcf(robot: Result | Model | ClosedLoopDynamics | FloatingLoopDynamics,
+               path: str | Path) -> None:
     """Write a robot, for example the physically consistent identified one, as MJCF.
 
     Joints have armature, damping and dry friction; where friction has further terms, these
     approximate it. A linear spring is MuJoCo's stiffness; a comment names springs at cranks, which
     MuJoCo does not have. Every joint has a motor with the effort limit of the URDF. Without
-    meshes, bars from joint to joint stand for the links. A floating base has a free joint. Closed
-    loops are ``connect`` constraints between sites. For an identified robot, a comment names what
-    the data do not determine: parameters that have no effect on the torques, and combinations that
-    the motion hardly distinguishes. Their values come from the description, and forces between
-    the links that depend on them are not identified.
+    meshes, bars from joint to joint stand for the links. A floating base has a free joint, a base
+    that is held has none, whatever the description says. Closed loops are ``connect`` constraints
+    between sites. For an identified robot, a comment names what the data do not determine:
+    parameters that have no effect on the torques, and combinations that the motion hardly
+    distinguishes. Their values come from the description, and forces between the links that
+    depend on them are not identified.
 
     Parameters
     ----------
-    robot : Result, Model or ClosedLoopDynamics
+    robot : Result, Model, ClosedLoopDynamics or FloatingLoopDynamics
         What `identify` returned, or a robot. The loops of a model are those of its description.
     path : str or Path
         The file to write.
@@ -49,7 +51,7 @@ def write_mjcf(robot: Result | Model | ClosedLoopDynamics, path: str | Path) -> 
     Path(path).write_text(mjcf_of(robot), encoding='utf-8')
 
 
-def mjcf_of(robot: Result | Model | ClosedLoopDynamics) -> str:
+def mjcf_of(robot: Result | Model | ClosedLoopDynamics | FloatingLoopDynamics) -> str:
     """Return the text that `write_mjcf` writes.
 
     Raises
@@ -58,12 +60,14 @@ def mjcf_of(robot: Result | Model | ClosedLoopDynamics) -> str:
         MuJoCo cannot read the robot.
     """
     mujoco = package('mujoco')
-    check_type('robot', robot, (Result, Model, ClosedLoopDynamics),
-               'a Result of identify, a Model, or ClosedLoopDynamics')
+    check_type('robot', robot, (Result, Model, ClosedLoopDynamics, FloatingLoopDynamics),
+               'a Result of identify, a Model, or dynamics of closed loops')
     model = robot if isinstance(robot, Model) else robot.model
     loops = robot.linear.loops if isinstance(robot, Result) else robot
     cuts = getattr(loops, 'cuts', ()) or model.description.cuts
     text = perturbed_urdf(urdf_of(model), None)
+    if not model.floating:
+        text = text.replace(' type="floating"', ' type="fixed"')
     try:
         spec = mujoco.MjSpec.from_string(text)
         spec.compiler.fusestatic = False
