@@ -65,7 +65,7 @@ class Robot:
         """Publish states until both nodes answer: the first ones may reach nobody."""
         self.seen.clear()
         self.torques.clear()
-        for _ in range(30):
+        for _ in range(100):
             self.state()
             self.world.spin(0.1)
             if self.seen and self.torques:

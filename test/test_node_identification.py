@@ -105,9 +105,9 @@ def test_of_two_simultaneous_goals_the_second_pre_empts_the_first(planar, cut):
 
 def test_a_full_disk_stops_the_robot_and_keeps_what_is_written(planar):
     client = planar.excite('full')
-    client.until('excite', 0.7)
+    client.until('excite', 0.8)
     with planar.paused():  # so that what is written suffices for an identification
-        planar.world.wait(lambda: committed(planar.root / 'full/log') > 250, 'a commit')
+        planar.world.wait(lambda: committed(planar.root / 'full/log') > 300, 'a commit')
         size = (planar.root / 'full/log/log.db3').stat().st_size
         resource.prlimit(planar.server.pid, resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
     result = client.result()
@@ -115,7 +115,7 @@ def test_a_full_disk_stops_the_robot_and_keeps_what_is_written(planar):
     assert client.status == ABORTED and 'recorded' in result.reasons[0], result.reasons
     assert planar.server.exit_code is None
     planar.at_rest()
-    planar.use('kept', 'full')
+    planar.use('kept', 'full', validation_fraction=0.4)
 
 
 @pytest.mark.parametrize('harm, why', [
