@@ -82,7 +82,8 @@ def runs(tmp_path_factory, motion):
     (found.root / 'motion.yaml').write_text(motion.to_yaml())
     outcomes = {}
     patch = pytest.MonkeyPatch()
-    for name in ('save_pictures', 'save_report'):  # which take longer than all the rest
+    # which take longer than all the rest
+    for name in ('pictures_of', 'save_pictures', 'save_report'):
         patch.setattr(results, name, lambda *_, **__: None)
 
     def run(model, **goal):

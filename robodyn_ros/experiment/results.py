@@ -31,8 +31,9 @@ from robodyn_ros.model import Model
 from robodyn_ros.model.kinds import JOINT_TORQUE_KINDS
 from robodyn_ros.observation.fitting import thresholds_of
 from robodyn_ros.observation.health import expected_residual
+from robodyn_ros.report.figures import figures_of
 from robodyn_ros.report.html import save_report
-from robodyn_ros.report.pictures import save_pictures
+from robodyn_ros.report.pictures import pictures_of, save_pictures
 from robodyn_ros.report.record import Record
 from robodyn_ros.spatial import Array
 
@@ -235,9 +236,11 @@ def write_results(result: Result, validation: Validation, consistent: Validation
             write_urdf(result.model, fresh / URDF,
                        loops=fresh / LOOPS if result.model.description.cuts else None)
         save_motors(result.model, fresh / MOTORS, contact, residual)
-        save_pictures(result, validation, fresh)
-        save_report(result, validation, consistent, fresh / REPORT, command=command,
-                    record=record)
+        figures = figures_of(result, validation)
+        pictures = pictures_of(figures)
+        save_pictures(pictures, fresh)
+        save_report(result, validation, consistent, fresh / REPORT, figures, pictures,
+                    command=command, record=record)
         return [path.replace(folder / path.name) for path in sorted(fresh.iterdir())]
     except OSError as error:
         raise LogError(f'cannot be written: {error.strerror or error}',

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import platform
+from collections.abc import Mapping
 from datetime import datetime, timezone
 from importlib import resources
 from pathlib import Path
@@ -17,9 +18,9 @@ from robodyn_ros._version import __version__
 from robodyn_ros.identification import Result, Validation
 from robodyn_ros.identification.writing import plain
 from robodyn_ros.report import tables
-from robodyn_ros.report.figures import figures_of, fitted_band
+from robodyn_ros.report.figures import Figure, fitted_band
 from robodyn_ros.report.interactive import interactive
-from robodyn_ros.report.pictures import svg, svg_element
+from robodyn_ros.report.pictures import svg_element
 from robodyn_ros.report.record import RECORD, Record
 from robodyn_ros.report.tables import number, percent
 
@@ -32,7 +33,8 @@ PASSED = {'good': 'passed', 'doubtful': 'passed with reservations', 'bad': 'fail
 
 
 def save_report(result: Result, validation: Validation, consistent: Validation,
-                path: str | Path, *, command: str = '', record: Record | None = None) -> None:
+                path: str | Path, figures: Mapping[str, Figure], pictures: Mapping[str, str], *,
+                command: str = '', record: Record | None = None) -> None:
     """Write the report.
 
     Parameters
@@ -43,13 +45,16 @@ def save_report(result: Result, validation: Validation, consistent: Validation,
         The results of `validate` for the estimate and for the physically consistent parameters.
     path : str or Path
         The file to write.
+    figures : mapping of str to Figure
+        The figures, see `figures_of`.
+    pictures : mapping of str to str
+        The same figures for the printed report, see `pictures_of`.
     command : str
         The command that repeats the identification.
     record : Record, optional
         Facts about the robot and the measurement.
     """
     base, u = result.base_, result.uncertainty_
-    figures = figures_of(result, validation)
     weak = [name for name in base.names if name not in result.significant_]
     page = _template().render(
         robot=result.model.name, verdict=validation.verdict, reasons=validation.reasons,
@@ -67,7 +72,7 @@ def save_report(result: Result, validation: Validation, consistent: Validation,
             full_html=False, include_plotlyjs=False, div_id=f'{name}-chart',
             config={'displayModeBar': False, 'responsive': True})
             for name, figure in figures.items()},
-        printed={name: svg_element(svg(figure)) for name, figure in figures.items()},
+        printed={name: svg_element(picture) for name, picture in pictures.items()},
         criteria=tables.criteria_table(validation), joints=tables.error_table(result, validation),
         rollout=validation.rollout and tables.rollout_table(validation.rollout),
         starts=validation.rollout.starts if validation.rollout else 0,

@@ -3,34 +3,35 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from robodyn_ros.identification import Result, Validation
-from robodyn_ros.report.figures import (
-    Figure,
-    Panel,
-    fitted_band,
-    parameter_figure,
-    spectrum_figure,
-    torque_figure,
-)
+from robodyn_ros.report.figures import Figure, Panel
 
 WIDTH = 11.0  # inches
+# inches: margins beside the axes, between two panels, a line of text, a letter of a small label
+LEFT, RIGHT, BOTTOM, GAP, LINE, LETTER = 0.9, 0.1, 0.5, 0.3, 0.2, 0.065
+LEGEND_COLUMNS = 3
+FILES = {'torque.svg': 'torque', 'residual_spectrum.svg': 'spectrum',
+         'parameters.svg': 'parameters'}
 
 
-def save_pictures(result: Result, validation: Validation, folder: str | Path) -> list[Path]:
+def pictures_of(figures: Mapping[str, Figure]) -> dict[str, str]:
+    """Return figures as texts of SVG files whose words can be searched and selected."""
+    return {name: svg_of(partial(draw, figure)) for name, figure in figures.items()}
+
+
+def save_pictures(pictures: Mapping[str, str], folder: str | Path) -> list[Path]:
     """Write ``torque.svg``, ``residual_spectrum.svg`` and ``parameters.svg``.
 
     Parameters
     ----------
-    result : Result
-        The result of `identify`.
-    validation : Validation
-        The result of `validate`.
+    pictures : mapping of str to str
+        All figures of an identification, see `pictures_of`.
     folder : str or Path
         An existing folder.
 
@@ -39,18 +40,11 @@ def save_pictures(result: Result, validation: Validation, folder: str | Path) ->
     list of Path
         The files.
     """
-    figures = {'torque.svg': torque_figure(validation),
-               'residual_spectrum.svg': spectrum_figure(validation, fitted_band(result)),
-               'parameters.svg': parameter_figure(result)}
-    paths = [Path(folder) / name for name in figures]
-    for path, figure in zip(paths, figures.values(), strict=True):
-        path.write_text(svg(figure), encoding='utf-8')
+    paths = []
+    for file, name in FILES.items():
+        paths.append(Path(folder) / file)
+        paths[-1].write_text(pictures[name], encoding='utf-8')
     return paths
-
-
-def svg(figure: Figure) -> str:
-    """Return a figure as the text of an SVG file whose words can be searched and selected."""
-    return svg_of(lambda: draw(figure))
 
 
 def svg_of(drawn: Callable[[], Any]) -> str:
@@ -75,7 +69,7 @@ def draw(figure: Figure) -> Any:
     """Return a matplotlib figure."""
     from matplotlib.figure import Figure as Drawing
 
-    drawing = Drawing(figsize=(WIDTH, figure.height / 100), layout='constrained')
+    drawing = Drawing(figsize=(WIDTH, figure.height / 100))
     axes = np.atleast_1d(drawing.subplots(len(figure.panels), 1, sharex=True))
     for axis, panel in zip(axes, figure.panels, strict=True):
         _draw_panel(axis, panel)
@@ -84,11 +78,28 @@ def draw(figure: Figure) -> Any:
             axis.spines[side].set_visible(False)
     if figure.x_range is not None:
         axes[-1].set_xlim(*figure.x_range)
-    if len(axes[0].get_legend_handles_labels()[1]) > 1:
-        axes[0].legend(loc='lower right', bbox_to_anchor=(1, 1), fontsize=8, ncols=3,
+    entries = len(axes[0].get_legend_handles_labels()[1])
+    if entries > 1:
+        axes[0].legend(loc='lower right', bbox_to_anchor=(1, 1), fontsize=8, ncols=LEGEND_COLUMNS,
                        frameon=False)
     axes[-1].set_xlabel(figure.x_label)
+    _set_margins(drawing, figure, -(-entries // LEGEND_COLUMNS))
     return drawing
+
+
+def _set_margins(drawing: Any, figure: Figure, legend_lines: int) -> None:
+    """Leave room for titles, labels and the legend.
+
+    matplotlib's own layouts measure every text, which takes longer than to draw the figure.
+    """
+    names = [name for panel in figure.panels for trace in panel.traces
+             if isinstance(trace.y, list) for name in trace.y]
+    left = 0.2 + LETTER * max(map(len, names)) if names else LEFT
+    height, count = figure.height / 100, len(figure.panels)
+    top = LINE * max(legend_lines, 1) + 0.1
+    each = (height - top - BOTTOM - GAP * (count - 1)) / count
+    drawing.subplots_adjust(left=left / WIDTH, right=1 - RIGHT / WIDTH, bottom=BOTTOM / height,
+                            top=1 - top / height, hspace=GAP / each)
 
 
 def _draw_panel(axis: Any, panel: Panel) -> None:
@@ -115,5 +126,5 @@ def _draw_panel(axis: Any, panel: Panel) -> None:
         axis.set_xscale('log')
     if panel.logarithmic_y:
         axis.set_yscale('log')
-    axis.set_title(panel.title, fontsize=9, loc='left')
+    axis.set_title(panel.title, fontsize=9, loc='left', y=1.0)  # known: no text is measured
     axis.set_ylabel(panel.y_label, fontsize=8)
