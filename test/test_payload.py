@@ -60,11 +60,15 @@ def values_of(body):
 
 
 def test_a_small_motion_beside_an_identified_model(true, identified, rng):
-    found = rd.identify_payload(identified.model, small_motion(true, rng), LINK,
-                                uncertainty=rd.ModelUncertainty.of(identified))
+    """The centre is scattered by 4 mm: four measurements tell more than one with luck."""
+    every = [rd.identify_payload(identified.model, small_motion(true, rng), LINK,
+                                 uncertainty=rd.ModelUncertainty.of(identified))
+             for _ in range(4)]
+    wrong = np.array([found.com - BODY.com for found in every])
+    assert (np.sqrt((wrong**2).mean(axis=0))[[0, 2]] < 0.006).all()
+    found = every[0]
     assert found.state == 'found'
     assert found.mass == pytest.approx(BODY.mass, rel=0.02)
-    assert np.abs(found.com - BODY.com)[[0, 2]].max() < 0.008
     wrong = np.abs(found.values - values_of(BODY))
     assert (wrong[found.determined] < 3.3 * found.deviation[found.determined]).all()
     assert np.linalg.eigvalsh(found.inertia)[0] > 0

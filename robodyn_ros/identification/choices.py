@@ -59,6 +59,9 @@ def choose_filters(linear: LinearModel, pieces: Sequence[Piece], spectrum: Spect
                    settings: Settings, options: dict[str, object]) -> FilterChoice:
     """Choose the cutoffs of the position filter and of the parallel filter.
 
+    Samples that are too slow for the fit do not count: the torque of a joint that sticks is
+    arbitrary, and a low cutoff, which blurs each reversal, would seem to explain it.
+
     Parameters
     ----------
     linear : LinearModel
@@ -99,7 +102,7 @@ def choose_filters(linear: LinearModel, pieces: Sequence[Piece], spectrum: Spect
         coarse = Coarse(Observations(linear, segments, **options),  # type: ignore[arg-type]
                         max(decimations))
         means = [w[:, :, kept] for w in coarse.means]
-        raw = coarse.raw(means)
+        raw = coarse.raw(means, slow=False)
         errors = {}
         for other in decimations:
             with contextlib.suppress(LogError):  # too short for this one

@@ -54,8 +54,7 @@ class Folds:
     counts : ndarray, shape (F, rows)
         Numbers of blocks.
     raw : ndarray, shape (F, p + 1, p + 1)
-        Gram matrices of the shortest blocks, summed over all rows, including blocks that are too
-        slow for the fit.
+        Gram matrices of the shortest blocks, summed over all rows.
     size : float
         Sum of the squares of the measured torque, known torques included.
     logs : ndarray of int, shape (F,)
@@ -214,7 +213,7 @@ class Coarse:
         cutoff : float
             Cutoff frequency of the parallel filter, Hz: ``highest`` over a power of two.
         raw : Raw, optional
-            The result of `raw` for the same means.
+            The result of `raw` for the same means; by default with slow blocks.
 
         Raises
         ------
@@ -238,12 +237,20 @@ class Coarse:
         return Folds(np.concatenate(fitted), np.concatenate(counts),
                      *(self.raw(means) if raw is None else raw), logs)
 
-    def raw(self, means: list[Array]) -> Raw:
-        """Return the Gram matrices of the shortest blocks, and the size of the torque."""
+    def raw(self, means: list[Array], *, slow: bool = True) -> Raw:
+        """Return the Gram matrices of the shortest blocks, and the size of the torque.
+
+        Parameters
+        ----------
+        means : list of ndarray, shape (B, rows, p)
+            W of every segment, as `means`.
+        slow : bool
+            Whether blocks that are too slow for the fit are included.
+        """
         each = max(1, -(-FOLDS // len(means)))
         found, size = [], 0.0
         for k, w in enumerate(means):
-            tau, measured, used = self._explained(k, 1, far=False)
+            tau, measured, used = self._explained(k, 1, far=not slow)
             edges = np.linspace(0, len(w), each + 1).astype(int)
             found.append(grams_of(w, tau, used, edges)[0].sum(axis=1))
             size += float(np.square(measured[used]).sum())

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robodyn_ros.errors import LogError
-from robodyn_ros.identification.decimation import Decimation
+from robodyn_ros.identification.decimation import LEAST_OUTPUTS, Decimation
 from robodyn_ros.identification.friction import FrictionStates
 from robodyn_ros.identification.linear_model import LinearModel
 from robodyn_ros.identification.signals import Segment
@@ -22,7 +22,6 @@ from robodyn_ros.spatial import Array
 KEEP_BYTES = 1 << 30  # limit of observation matrices in memory; larger ones are recomputed
 OUTPUTS = 512  # decimated samples that are computed at a time
 STATES = 4096  # states of which the regressor is evaluated at a time
-LEAST_OUTPUTS = 4  # smallest number of decimated samples of a segment
 LEAST_FAR = 0.5  # smallest fraction of a joint's fast samples that the automatic guard keeps
 
 
@@ -93,7 +92,7 @@ class Observations:
         self.slow, self.guard = np.zeros(n) if slow is None else slow, guard
         self.torques_of = np.ones(n, bool) if torques_of is None else torques_of
         self._rest = linear.not_estimated()
-        self._filters = [Decimation.at(segment.rate, decimation, segment.highest)
+        self._filters = [Decimation.at(segment.rate, decimation, segment.highest, len(segment.t))
                          for segment in segments]
         for segment, one in zip(segments, self._filters, strict=True):
             if one.count(len(segment.t)) < LEAST_OUTPUTS:

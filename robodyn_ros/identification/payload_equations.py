@@ -217,7 +217,7 @@ def _inside(segment: Segment, moves: NDArray[np.bool_], times: Array,
     For a joint that would lose more than half of its samples, a narrower window is checked.
     """
     places = np.searchsorted(segment.t, times)
-    width = Decimation.at(segment.rate, decimation).half
+    width = Decimation.at(segment.rate, decimation, size=len(segment.t)).half
     far = apart(~moves, width)
     while width:
         poor = far.sum(axis=0) < LEAST_FAR * moves.sum(axis=0)
