@@ -1,5 +1,6 @@
 """One estimate from the factors of many logs, without their samples."""
 
+import weakref
 from dataclasses import replace
 
 import numpy as np
@@ -76,6 +77,26 @@ def test_intervals_include_what_differs_from_log_to_log(rng):
         plain += (np.abs(alone.values - [1.0, -2.0, 0.5]) < half).tolist()
     assert 0.93 < np.mean(covered) < 0.99
     assert np.mean(plain) < 0.8  # the residuals within logs do not show it
+
+
+def test_a_hundred_logs_need_the_memory_of_one():
+    """The factors of a log are released before those of the next one but one are read."""
+    alive, most = 0, 0
+
+    def released():
+        nonlocal alive
+        alive -= 1
+
+    def logs():
+        nonlocal alive, most
+        for log in linear_logs(np.random.default_rng(0), 100, 0.0):
+            weakref.finalize(log, released)
+            alive += 1
+            most = max(most, alive)
+            yield log
+
+    merged = merge_logs(logs)
+    assert len(merged.errors) == 100 and most <= 3
 
 
 def test_what_cannot_be_merged_is_named(rng):
