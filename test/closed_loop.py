@@ -45,22 +45,20 @@ class ClosedLoop:
         self._stack = ExitStack()
         patient = PATIENT if lock_step else ()
         step = ('lock_step:=true',) if lock_step else ()
-        what = 'torque' if lock_step else 'commands'  # stamped: the answer to one state
+        self._what = 'torque' if lock_step else 'commands'  # stamped: the answer to one state
         self._robot, self._options = robot, (*step, *simulator)
-        self._lock_step = lock_step
+        self._lock_step, self._states_as = lock_step, states_as
         self.gazebo = self._stack.enter_context(GazeboServer()) if robot == 'gazebo_bridge' \
             else None
         self.simulator = self.start_simulator()
-        self.controller = self._start(
-            'feedforward', 'friction_width:=0.01', *patient, *controller,
-            remap=(f'~/{what}:=/simulator/{what}', f'joint_states:={states_as}'))
+        self.start_controller(*patient, *controller)
         world.describe(text)
         world.wait(lambda: 'running at' in world.diagnostics.get('simulator', {}).get(
             'message', ''), 'a simulated robot')
         world.wait_for_model('feedforward')
         self.states = world.collect(JointState, 'joint_states')
         self.taken = world.collect(JointTrajectory, 'feedforward/trajectory_with_effort')
-        world.wait(lambda: world.node.count_publishers(f'simulator/{what}') >= 1, 'torques')
+        world.wait(lambda: world.node.count_publishers(f'simulator/{self._what}') >= 1, 'torques')
         world.spin(0.5)
         if lock_step and states_as == 'joint_states':
             self.connect()
@@ -77,6 +75,12 @@ class ClosedLoop:
 
     def start_simulator(self):
         return self._start(self._robot, *self._options, remap=('__node:=simulator',))
+
+    def start_controller(self, *parameters):
+        self.controller = self._start(
+            'feedforward', 'friction_width:=0.01', *parameters,
+            remap=(f'~/{self._what}:=/simulator/{self._what}',
+                   f'joint_states:={self._states_as}'))
 
     def hear(self, callback):
         """Call back with every joint state."""
@@ -135,7 +139,7 @@ class ClosedLoop:
         while not condition():
             assert time.monotonic() < end, f'waited {timeout} s for {what}'
             self.let_pass(0.02)
-            self.world.spin(0.3)
+            self.world.spin(0.3, until=condition)
 
     @cached_property
     def torques(self):

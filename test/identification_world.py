@@ -46,7 +46,7 @@ class Client:
     def __init__(self, world, **goal):
         self.world, self.feedback, self._read = world, [], 0
         self._client = ActionClient(world.node, *self.action)
-        assert self._client.wait_for_server(60.0)
+        world.wait(self._client.server_is_ready, 'the server')
         sent = self._client.send_goal_async(
             self.action[0].Goal(**goal),
             feedback_callback=lambda message: self.feedback.append(message.feedback))
@@ -200,12 +200,17 @@ class Planar:
         os.kill(self.server.pid, number)
         self.ended = True
 
+    def go_on(self):
+        """Let a suspended server continue."""
+        os.kill(self.server.pid, signal.SIGCONT)
+        self.ended = False
+
     def restart(self):
         """End the server, whatever its state, and start it again."""
         if self.server.exit_code is None:
             os.kill(self.server.pid, signal.SIGKILL)
         self.server.__exit__()
-        self.world.spin(1.2)  # the diagnostics of the old one
+        self.world.spin(0.3)  # diagnostics of the old one may be on their way
         self.world.diagnostics.clear()
         self.server = self.start()
 
@@ -241,6 +246,8 @@ class Planar:
         return result
 
     def close(self):
+        if self.server.exit_code is None and self.ended:
+            os.kill(self.server.pid, signal.SIGKILL)  # suspended, it would not follow an interrupt
         self.server.__exit__()
         self.loop.__exit__()
 

@@ -47,7 +47,8 @@ class World:
         self.executor.add_node(self.node)
         self.diagnostics = defaultdict(dict)
         self.node.create_subscription(DiagnosticArray, '/diagnostics', self._on_diagnostics, 10)
-        self._publishers, self._listeners = {}, []
+        self._publishers, self._clients, self._listeners = {}, {}, []
+        self._lines = None
 
     def close(self):
         for listener in self._listeners:
@@ -81,16 +82,26 @@ class World:
         return messages
 
     def logged(self):
-        """Every line that nodes log from now on."""
-        lines = self.collect(Log, '/rosout')
-        self.wait(lambda: self.node.count_publishers('/rosout') > 1, 'a node that logs')
-        self.spin(0.5)  # until publishers and subscriber have matched
-        return lines
+        """Every line that nodes log from now on, in a list that all callers share."""
+        if self._lines is None:
+            self._lines = self.collect(Log, '/rosout')
+            self.wait(lambda: self.node.count_publishers('/rosout') > 1, 'a node that logs')
+            self.spin(0.5)  # until publishers and subscriber have matched
+        self._lines.clear()
+        return self._lines
 
-    def spin(self, seconds):
+    def spin(self, seconds, until=lambda: False):
+        """Serve messages for a time, or until a condition is true."""
         end = time.monotonic() + seconds
-        while time.monotonic() < end:
+        while time.monotonic() < end and not until():
             self.executor.spin_once(timeout_sec=0.02)
+
+    def diagnosed_anew(self, *nodes):
+        """Wait for new diagnostics of nodes, which publish them every second."""
+        self.spin(0.1)  # those on their way are not new
+        for node in nodes:
+            self.diagnostics.pop(node, None)
+        self.wait(lambda: all(node in self.diagnostics for node in nodes), f'{nodes}')
 
     def wait(self, condition, what, timeout=60.0):
         end = time.monotonic() + timeout
@@ -101,11 +112,13 @@ class World:
         raise AssertionError(f'waited {timeout} s for {what}')
 
     def call(self, kind, service, request, timeout=60.0):
-        client = self.node.create_client(kind, service)
+        if service not in self._clients:
+            self._clients[service] = self.node.create_client(kind, service)
+        client = self._clients[service]
+        # it looks 4 times a second: by then, the server has found the client as well
         assert client.wait_for_service(timeout), service
         future = client.call_async(request)
         self.wait(future.done, f'an answer of {service}', timeout)
-        self.node.destroy_client(client)
         return future.result()
 
     # the usual messages ---------------------------------------------------------------------

@@ -4,6 +4,8 @@ import os
 import select
 import subprocess
 import sys
+from contextlib import suppress
+from pathlib import Path
 
 STEP = 0.005  # s that the control process sleeps at a time
 
@@ -58,3 +60,35 @@ class StallRecorder:
         *lines, self._rest = self._rest.split('\n')
         self._stalls += [tuple(map(float, line.split())) for line in lines if line]
 
+
+
+class Starvation:
+    """Tells whether a process has waited longer for a core than it has had one.
+
+    The control process sleeps most of the time, so that it is given a core at once where one that
+    computes is not.
+
+    Parameters
+    ----------
+    pid : int
+        The process, from now on.
+    """
+
+    def __init__(self, pid):
+        self._threads = Path(f'/proc/{pid}/task')
+        self._before = self._times()
+
+    def __bool__(self):
+        now = self._times()
+        had, waited = (sum(times[k] - self._before.get(thread, (0, 0))[k]
+                           for thread, times in now.items()) for k in (0, 1))
+        return waited > had
+
+    def _times(self):
+        """Return by thread how long it had and how long it waited for a core, ns."""
+        found = {}
+        with suppress(OSError):  # it has ended, or the kernel does not tell
+            for thread in self._threads.iterdir():
+                had, waited, _ = map(int, (thread / 'schedstat').read_text().split())
+                found[thread.name] = had, waited
+        return found

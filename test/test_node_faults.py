@@ -313,7 +313,7 @@ def test_a_reference_of_30_000_points_does_not_hold_up_the_answers_to_states(nod
         return found
 
     began = time.monotonic()
-    usual = delays(lambda: time.monotonic() < began + 2.0)
+    usual = delays(lambda: time.monotonic() < began + 1.0)
     began = time.monotonic()
     nodes.world.publish(JointTrajectory, 'feedforward/reference', raw)
     found = delays(lambda: not filled and time.monotonic() < began + 60.0)

@@ -1,6 +1,5 @@
 """The node `identification` in real time: what happens if it dies or hangs during a motion."""
 
-import os
 import signal
 
 import pytest
@@ -37,25 +36,27 @@ def excited(planar, name):
                 raise
 
 
-def test_a_suspended_server_does_not_resume_the_motion(at_real_pace):
+def brakes(planar, number):
+    """End the server with a signal while the arm moves; it brakes within half a second."""
+    ended = seconds(planar.loop.states[-1])
+    planar.end(number)
+    planar.at_rest()
+    last = planar.sent[-1].points[-1].time_from_start
+    stop = seconds(planar.sent[-1]) + last.sec + 1e-9 * last.nanosec - STOPS[0]
+    assert stop < ended + 0.5  # that is when it begins, at the latest
+
+
+def test_a_suspended_server_lets_the_arm_brake_and_does_not_resume_the_motion(at_real_pace):
     planar = at_real_pace
     client = excited(planar, 'stopped')
-    os.kill(planar.server.pid, signal.SIGSTOP)
-    planar.at_rest()
+    brakes(planar, signal.SIGSTOP)
     pieces = len(planar.sent)
-    os.kill(planar.server.pid, signal.SIGCONT)
+    planar.go_on()
     result = client.result()
     assert client.status == ABORTED and 'was suspended' in result.reasons[0], result.reasons
     assert len(planar.sent) == pieces and planar.speed() < 0.05
 
 
-@pytest.mark.parametrize('end', [signal.SIGKILL, signal.SIGSTOP])
-def test_without_its_server_the_arm_brakes_within_half_a_second(at_real_pace, end):
-    planar = at_real_pace
-    excited(planar, f'half_a_second_{end}')
-    ended = seconds(planar.loop.states[-1])
-    planar.end(end)
-    planar.at_rest()
-    last = planar.sent[-1].points[-1].time_from_start
-    stop = seconds(planar.sent[-1]) + last.sec + 1e-9 * last.nanosec - STOPS[0]
-    assert stop < ended + 0.5  # that is when it begins, at the latest
+def test_without_its_server_the_arm_brakes_within_half_a_second(at_real_pace):
+    excited(at_real_pace, 'killed')
+    brakes(at_real_pace, signal.SIGKILL)

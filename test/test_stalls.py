@@ -2,9 +2,19 @@
 
 import os
 import signal
+import subprocess
+import sys
 import time
 
-from stalls import StallRecorder
+from stalls import StallRecorder, Starvation
+
+SPIN = """
+import os
+os.sched_setaffinity(0, {%d})
+print(flush=True)
+while True:
+    pass
+"""
 
 
 def test_a_stopped_process_counts_as_a_stall():
@@ -22,3 +32,21 @@ def test_a_stopped_process_counts_as_a_stall():
         assert recorder.worst(time.monotonic() + 1.0) == 0.0
     finally:
         recorder.close()
+
+
+def test_a_process_that_shares_its_core_with_three_others_is_starved():
+    def busy():
+        return subprocess.Popen([sys.executable, '-c', SPIN % min(os.sched_getaffinity(0))],
+                                stdout=subprocess.PIPE)
+
+    processes = [busy() for _ in range(4)]
+    try:
+        for process in processes:
+            process.stdout.readline()  # it has begun
+        shared = Starvation(processes[0].pid)
+        time.sleep(1.0)
+        assert shared and not Starvation(os.getpid())
+    finally:
+        for process in processes:
+            process.kill()
+            process.communicate()

@@ -75,7 +75,6 @@ class DynamicsNode(ReportingNode):
         self._restoring = False
         self.add_on_set_parameters_callback(self._on_parameters)
         self.add_post_set_parameters_callback(self._on_parameters_set)
-        self._made: list[Callable[[], Any]] = []
         self._folders = model_folders(self)
 
     # for subclasses ----------------------------------------------------------------------
@@ -146,7 +145,8 @@ class DynamicsNode(ReportingNode):
             self.keep(*serve, Trigger, '~/rollback', self._on_rollback)
         self._diagnostics = self.keep(self.create_publisher, self.destroy_publisher,
                                       DiagnosticArray, '/diagnostics', 10)
-        self.keep(self.create_timer, self.destroy_timer, 1.0, self.publish_diagnostics)
+        self.start_diagnostics(self.publish_diagnostics,
+                               lambda: DynamicsNode.publish_diagnostics(self))
         self.set_up()
         if self.keeper.running is None:
             self.report('info', 'waiting for a robot_description on the topic '
@@ -156,6 +156,7 @@ class DynamicsNode(ReportingNode):
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Begin to compute and publish."""
         self.active = True
+        self.diagnose_soon()
         return TransitionCallbackReturn.SUCCESS
 
     def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
@@ -179,13 +180,6 @@ class DynamicsNode(ReportingNode):
         """Shut the node down."""
         self.before_shutdown()
         return self.on_cleanup(state)
-
-    def keep(self, create: Callable[..., Any], destroy: Callable[[Any], Any],
-             *arguments: Any, **options: Any) -> Any:
-        """Create an entity that cleanup destroys."""
-        entity = create(*arguments, **options)
-        self._made.append(lambda: destroy(entity))
-        return entity
 
     def listen(self, *subscriptions: tuple[Any, ...], newest: bool = False) -> None:
         """Serve subscriptions on a fast thread until cleanup.
@@ -283,6 +277,7 @@ class DynamicsNode(ReportingNode):
         for issue in running.check.issues if running.check else ():
             if issue.where not in ignored:  # these were reported with the findings
                 self.report('warning', f'{issue.where}: {issue.text}')
+        self.diagnose_soon()
 
     # parameters --------------------------------------------------------------------------
 

@@ -222,7 +222,7 @@ class Feedforward(DynamicsNode):
         late = after in (HOLDING, ZERO)
         self.report('warning' if late else 'info', f'{before} -> {after}' + (
             ': no new joint_states' if late else ''))
-        self.publish_diagnostics()
+        self.diagnose_soon()
 
     # messages -------------------------------------------------------------------------------
 

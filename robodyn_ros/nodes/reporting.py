@@ -6,13 +6,18 @@ import inspect
 import threading
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
+from rclpy.clock import Clock, ClockType
+from rclpy.exceptions import InvalidHandle
 from rclpy.lifecycle import LifecycleNode, TransitionCallbackReturn
 from rclpy.task import Future
 
 WARN_EVERY = 5.0  # s between two warnings of one kind
+DIAGNOSE_EVERY = 1.0  # s between two diagnostics without news
+DIAGNOSE_WITHIN = 0.1  # s, time within which news are in the diagnostics
 LONGEST_TEXT = 4000  # characters of a log line or of a value in diagnostics
 
 
@@ -24,6 +29,8 @@ class ReportingNode(LifecycleNode):
         self._last_warning: dict[str, float] = {}
         self._waiting: dict[str, Callable[[], Any] | None] = {}  # of `newest_in_background`
         self._waiting_lock = threading.Lock()
+        self._made: list[Callable[[], Any]] = []
+        self._news: Any = None  # a timer that runs while there are news
         super().__init__(name, enable_communication_interface=True, **options)
 
     def report(self, level: str, text: str) -> None:
@@ -36,10 +43,12 @@ class ReportingNode(LifecycleNode):
             logger.warning(text)
         else:
             logger.error(text)
+            self.diagnose_soon()
 
     def warn(self, kind: str, text: str) -> None:
         """Count an event and log it, at most every few seconds for each kind."""
         self.counts[kind] += 1
+        self.diagnose_soon()
         now = self.get_clock().now().nanoseconds * 1e-9
         last = self._last_warning.get(kind)
         if last is None or not 0 <= now - last < WARN_EVERY:
@@ -50,6 +59,33 @@ class ReportingNode(LifecycleNode):
         """Count and log an error in the node's own work; the node continues."""
         if self.context.ok():
             self.warn('errors', f'{where}: {type(error).__name__}: {error}')
+
+    def keep(self, create: Callable[..., Any], destroy: Callable[[Any], Any],
+             *arguments: Any, **options: Any) -> Any:
+        """Create an entity that cleanup destroys."""
+        entity = create(*arguments, **options)
+        self._made.append(lambda: destroy(entity))
+        return entity
+
+    def start_diagnostics(self, every_second: Callable[[], None],
+                          with_news: Callable[[], None]) -> None:
+        """Call functions that publish diagnostics: every second, and soon after there are news."""
+        def tell() -> None:
+            self._news.cancel()
+            with_news()
+
+        timer = self.create_timer, self.destroy_timer
+        self.keep(*timer, DIAGNOSE_EVERY, every_second)
+        self._news = self.keep(*timer, DIAGNOSE_WITHIN, tell,
+                               clock=Clock(clock_type=ClockType.STEADY_TIME))
+
+    def diagnose_soon(self) -> None:
+        """Have the diagnostics published within `DIAGNOSE_WITHIN`, since there are news."""
+        with suppress(InvalidHandle):  # the timer has been destroyed
+            if self._news is not None and self._news.is_canceled():
+                self._news.reset()
+                if self.executor is not None:
+                    self.executor.wake()
 
     def diagnose(self, publisher: Any, level: bytes, text: str, values: dict[str, Any],
                  hardware: str) -> None:
