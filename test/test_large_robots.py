@@ -105,6 +105,39 @@ def test_a_long_chains_regressor_compiles_in_proportion_to_its_joints(rng):
     assert per_joint[1] < 1.1 * per_joint[0]
 
 
+def test_gradients_through_factors_are_those_of_the_regressor(rng):
+    """Any columns in any order, branches, mimic joints, rotors, friction; one state and many."""
+    model = rd.load_model(random_robot(1, 6), motors=ROTORS)
+    dynamics, count = rd.Dynamics(model), len(model.parameter_names)
+    columns = [int(c) for c in rng.permutation(count)[:count // 2]] + [0, 0]
+    large = LargeRegressor(dynamics, columns)
+    motion, g = rng.normal(size=(3, 5, model.n)), rng.normal(size=(5, model.n, len(columns)))
+    expected = dynamics.regressor_pullback(*motion, g, columns)
+    close(large.pullback(*motion, g), expected)
+    close(large.pullback(*motion[:, 0], g[0]), expected[0])
+    g[1, 2, 3] = np.inf
+    found = large.pullback(*motion, g)
+    assert np.isnan(found[1]).all()
+    close(found[2:], expected[2:])
+
+
+def test_a_long_chains_gradients_compile_in_proportion_to_its_joints(rng):
+    model = rd.load_model(chain(50))
+    dynamics, step = rd.Dynamics(model), 1e-6
+    columns = [17 * body + k for body in range(model.n) for k in (0, 4, 6, 8, 10)]
+    motion, g = rng.normal(size=(3, model.n)), rng.normal(size=(model.n, len(columns)))
+    found = dynamics.regressor_pullback(*motion, g, columns)
+    for row in range(3):
+        change = np.zeros_like(motion)
+        change[row] = rng.normal(size=model.n)
+        above, below = (np.sum(g * dynamics.regressor(*(motion + sign * change), columns))
+                        for sign in (step, -step))
+        assert abs((above - below) / (2 * step) - found[row] @ change[row]) < 1e-6 * np.abs(
+            found[row] * change[row]).sum()
+    with pytest.raises(rd.ShapeError, match=r'cotangent.*\(50, 250\)'):
+        dynamics.regressor_pullback(*motion, g.T, columns)
+
+
 def test_two_hundred_joints_agree_with_pinocchio(rng):
     text = chain(200)
     model = rd.load_model(text)

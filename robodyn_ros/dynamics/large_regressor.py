@@ -2,20 +2,21 @@
 
 The straight-line code of the regressor has a block of operations for each body and each joint that
 carries it. Beyond `MANY_PAIRS` of these, it would take long to compile. There, a kernel computes
-the twists of the joints and the wrenches of unit parameters, and NumPy multiplies them.
+the twists of the joints and the wrenches of unit parameters, and NumPy multiplies them. Gradients
+are pulled back through these products, and then through that kernel.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from robodyn_ros.dynamics.regressor import STANDARD
 from robodyn_ros.dynamics.tree import Tree
-from robodyn_ros.kernels import result_memory
+from robodyn_ros.kernels import Kernel, KernelSpec, pullback, result_memory
 from robodyn_ros.model import RIGID
 from robodyn_ros.spatial import Array
 
@@ -63,8 +64,8 @@ class LargeRegressor:
         self._carries = carries[[pairs[place][0] for place in inertial]].T
         self._rows = tree.row[:tree.bodies]
         self._plain = np.array_equal(self._rows[:, self._base:], np.eye(tree.bodies))
-        self._other = compiled.regressor_code(
-            [columns[place] for place in rest], moving) if rest else None
+        self._compiled, self._rest_columns = compiled, [columns[place] for place in rest]
+        self._other = compiled.regressor_code(self._rest_columns, moving) if rest else None
 
     @property
     def nonzero(self) -> NDArray[np.bool_]:
@@ -99,6 +100,51 @@ class LargeRegressor:
         if self._other is not None:
             out[..., self._rest] = self._other.general(*arguments)
         return out
+
+    def pullback(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, cotangent: Array) -> Array:
+        """Return the gradient of ``sum(cotangent * regressor)``, see `Dynamics`.
+
+        Parameters
+        ----------
+        q, qd, qdd : array-like, shape (n,) or (N, n)
+            Motion; the base is fixed.
+        cotangent : ndarray, shape (n, p) or (N, n, p)
+            Factors of the regressor, held constant.
+
+        Returns
+        -------
+        ndarray, shape (3, n) or (N, 3, n)
+        """
+        factors, known = self._factors.general(q, qd, qdd), np.isfinite(cotangent)
+        cotangent = np.where(known, cotangent, np.nan)
+        torques = cotangent[..., self._inertial]
+        if not self._plain:
+            torques = self._rows @ torques
+        torques = torques * self._carries
+        shape = np.broadcast_shapes(factors.shape[:-2], torques.shape[:-2])
+        pulled = np.zeros((*shape, *factors.shape[-2:]))
+        pulled[..., :self._bodies] = factors[..., self._wrench] @ np.swapaxes(torques, -1, -2)
+        np.add.at(pulled, (..., self._wrench),  # type: ignore[arg-type]  # columns may repeat
+                  factors[..., :self._bodies] @ torques)
+        found = self._pullback_of(self._factors.spec, None).general(
+            q, qd, qdd, pulled.reshape(*shape, -1))
+        if self._other is not None:
+            used = self._other.nonzero
+            found = found + self._pullback_of(self._other.spec, used).general(
+                q, qd, qdd, np.ascontiguousarray(cotangent[..., self._rest][..., used]))
+        return np.asarray(found + np.where(known.all(axis=(-2, -1), keepdims=True), 0.0, np.nan))
+
+    def _pullback_of(self, spec: KernelSpec, used: NDArray[np.bool_] | None) -> Kernel:
+        """Return the gradient of some elements of a kernel's result; None: of all of them."""
+        chosen = np.ones(spec.shape, bool) if used is None else used
+
+        def function(q: Any, qd: Any, qdd: Any, g: Any) -> Any:
+            return pullback(np.asarray(spec.function(q, qd, qdd))[chosen], g, (q, qd, qdd))
+
+        key = f'{spec.key} pullback'
+        return self._compiled._kernel_of(key, lambda: KernelSpec(
+            key, (*spec.arguments, 'cotangent'), (*spec.sizes, int(chosen.sum())),
+            (3, spec.sizes[0]), function))
 
     def _multiply(self, factors: Array, out: Array) -> None:
         """Write the inertial columns, products of twists and wrenches."""

@@ -82,11 +82,23 @@ class ParameterFunctions(CompiledModel):
             The rows are the gradients with respect to q, qd and qdd. The derivative of the sign in
             Coulomb friction is taken as 0.
         """
-        chosen = self._chosen(columns)
+        chosen, g = self._chosen(columns), real_numbers('cotangent', cotangent)
+        if self._large_regressor:
+            return self._pull_back_through_factors(chosen, q, qd, qdd, g)
         kernel = self._kernel_of(('regressor pullback', chosen),
                                  lambda: self.catalogue.regressor_pullback_spec(chosen))
-        g = real_numbers('cotangent', cotangent)
         return np.asarray(kernel.general(q, qd, qdd, g.reshape(*g.shape[:-2], -1)))
+
+    def _pull_back_through_factors(self, chosen: tuple[int, ...], q: ArrayLike, qd: ArrayLike,
+                                   qdd: ArrayLike, g: Array) -> Array:
+        self.model.require_fixed_base('the gradients of the dynamics')
+        n = self.model.n
+        if g.ndim not in (2, 3) or g.shape[-2:] != (n, len(chosen)):
+            raise ShapeError('cotangent', f'shape {g.shape}',
+                             f'({n}, {len(chosen)}) or (N, {n}, {len(chosen)})')
+        large = self._regressor(chosen, moving=False)
+        assert isinstance(large, LargeRegressor)
+        return large.pullback(q, qd, qdd, g)
 
     def inverse_dynamics_pullback(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike,
                                   cotangent: ArrayLike) -> Array:
