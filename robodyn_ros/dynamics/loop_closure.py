@@ -146,10 +146,10 @@ class LoopClosure:
 
     def motion_pullback(self, q: Any, qd: Any, qdd: Any, of_qd: Any, of_qdd: Any,
                         of_matrix: Any) -> Any:
-        """Gradient of a function of the motion of all joints by q, qd and qdd.
+        """Gradient, with respect to q, qd and qdd, of a function of the motion of all joints.
 
-        The last arguments are its gradients by the velocities and accelerations of all joints, and
-        by G, row by row.
+        The last three arguments are its gradients with respect to the velocities and accelerations
+        of all joints, and with respect to G, row by row.
         """
         motion = self.motion(q, qd)
         g, speed, drift = motion[:, :-2], motion[:, -2], motion[:, -1]

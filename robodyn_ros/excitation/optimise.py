@@ -54,7 +54,7 @@ class _Stop(Exception):
 
 
 class _Evaluation(NamedTuple):
-    """The criterion and the limits at a motion, and their gradients by its variables."""
+    """The criterion and the limits at a motion, and their gradients w. r. t. its variables."""
 
     criterion: float
     gradient: Array

@@ -204,7 +204,7 @@ class LinearModel:
 
     def pullback(self, q: Array, qd: Array, qdd: Array, g: Array, *,
                  loaded: bool = False) -> tuple[Array, Array, Array]:
-        """Return the gradient of ``sum(g * regressor)`` by q, qd and qdd, shape (N, n) each.
+        """Return the gradients of ``sum(g * regressor)`` w. r. t. q, qd and qdd, (N, n) each.
 
         Parameters
         ----------
