@@ -112,7 +112,7 @@ def _stay(executor: Any) -> None:
 
 
 class _Display:
-    """Prints a line for each phase when it ends; below them, the state of the present one."""
+    """Prints a line for each phase when it ends, and shows the present phase below these lines."""
 
     def __init__(self, console: Console, view: Any = None):
         self._console, self._view = console, view

@@ -147,8 +147,8 @@ def run_demo(model: Model, text: str, *, seconds: float, picture: Path | None = 
         executor.add_node(demo)
         console.print(f'robot [bold]{model.name}[/], {model.n} joints, '
                       f'ROS_DOMAIN_ID {os.environ.get("ROS_DOMAIN_ID", "0")} on this machine')
-        console.print('nodes: ' + ', '.join(f'{node.name} (process {node.pid})'
-                                            for node in nodes))
+        console.print('nodes and their processes: '
+                      + ', '.join(f'{node.name} {node.pid}' for node in nodes))
         if not _spin(executor, 60.0, nodes, until=demo.ready):
             console.print('[red]the nodes have not started in time')
             return _fail(console, nodes)

@@ -90,8 +90,8 @@ def overall(model: Model, track: Track) -> tuple[float, str]:
 
 def summary(model: Model, tracks: list[Track], wrong: float) -> Group:
     """Compare the laws joint by joint."""
-    rows = Table(title='tracking error, root mean square, equal gains; rad (m)')
-    for column in ('joint', *LAWS.values(), 'ratio to PD'):
+    rows = Table(title='tracking error, root mean square, equal gains; rad (m); ratio to PD')
+    for column in ('joint', *LAWS.values(), 'ratio'):
         rows.add_column(column, justify='left' if column == 'joint' else 'right',
                         overflow='fold')
     for k, joint in enumerate(model.joint_names):

@@ -20,7 +20,7 @@ from robodyn_ros.simulation.gazebo_bindings import GazeboError, load_bindings
 from robodyn_ros.simulation.gazebo_world import GazeboWorld
 from robodyn_ros.simulation.watchdog import BRAKES_OPEN
 
-LOOKED_FOR = 0.5  # s of the wall clock between two attempts to find Gazebo
+LOOK_PERIOD = 0.5  # s of the wall clock between two attempts to find Gazebo
 # s of the wall clock without joint states, which Gazebo sends in pauses as well; in lock-step it
 # may be slow, since nothing moves meanwhile
 LOST = {False: 1.0, True: 10.0}
@@ -37,7 +37,7 @@ class GazeboBridge(RobotWorld):
     """
 
     def __init__(self, **options: Any):
-        self._gazebo: GazeboWorld | None = None  # whether or not it is in its world yet
+        self._gazebo: GazeboWorld | None = None  # the robot, even before it is in its world
         self._broken = False  # whether the connection to Gazebo must be made anew
         self._applied = np.zeros(0)
         self._restarted = 0.0  # s of time.monotonic
@@ -57,7 +57,7 @@ class GazeboBridge(RobotWorld):
         self.report('info', f'Gazebo through {load_bindings().version}')
         super().set_up()
         self._made.append(self._close)
-        self.pace(self._look, 1 / LOOKED_FOR)
+        self.pace(self._look, 1 / LOOK_PERIOD)
 
     def waits_for_commands(self) -> bool:
         """Return whether nothing moves in the world before the first command."""

@@ -26,7 +26,7 @@ from robodyn_ros.simulation.gazebo import confirmation_topics
 from robodyn_ros.simulation.gazebo_bindings import GazeboError, load_bindings
 
 PATIENCE = 5000  # ms, timeout for the answer of Gazebo to a request
-STANDS = 2.0  # s without a reaction, after which the process counts as suspended
+SILENCE = 2.0  # s without a reaction, after which the process counts as suspended
 LINGER = 0.2  # s that the process waits until its last forces have been sent
 
 
@@ -59,7 +59,7 @@ class GazeboWriter:
         GazeboError
             The process has ended or is suspended.
         """
-        self.ask('ping', patience=STANDS)
+        self.ask('ping', patience=SILENCE)
 
     def send(self, forces: Sequence[float], confirm: bool = False) -> None:
         """Send forces, one for each joint, N m or N; for `confirm` see `confirmation_topics`.
@@ -72,7 +72,7 @@ class GazeboWriter:
         with self._lock:
             self._write({'do': 'forces', 'forces': list(forces), 'confirm': confirm})
 
-    def ask(self, do: str, *, patience: float = PATIENCE * 1e-3 + STANDS, **details: Any) -> Any:
+    def ask(self, do: str, *, patience: float = PATIENCE * 1e-3 + SILENCE, **details: Any) -> Any:
         """Send a command to the process, and return its answer, which must come in time.
 
         Raises
@@ -106,7 +106,7 @@ class GazeboWriter:
         rest = (json.dumps(command) + '\n').encode()
         try:
             while rest:
-                self._wait(self._input.fileno(), select.POLLOUT, STANDS)
+                self._wait(self._input.fileno(), select.POLLOUT, SILENCE)
                 rest = rest[os.write(self._input.fileno(), rest):]
         except (OSError, ValueError):
             raise GazeboError('the process that writes to Gazebo has ended') from None

@@ -209,9 +209,9 @@ class _Plant(Protocol):
 class _Rigid:
     """Positions and velocities of the independent joints, after those of a floating base.
 
-    The solver knows its quaternion as four numbers, whose length has no effect on forces,
-    accelerations and rates of rotation; so a deviation from 1 is no error of the motion. The
-    returned quaternions are those of length 1.
+    For the solver, the quaternion is four numbers. Its length has no effect on forces,
+    accelerations and rates of rotation, so a deviation from 1 does not change the motion. The
+    returned quaternions have length 1.
     """
 
     def __init__(self, dynamics: RobotDynamics):
