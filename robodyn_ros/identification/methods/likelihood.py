@@ -19,10 +19,10 @@ LEAST_NOISE = 0.1  # smallest variance of the torque noise, relative to that of 
 def maximum_likelihood(problem: Problem) -> Estimate:
     """Estimate by maximum likelihood (Olsen, Swevers and Verdonck 2002).
 
-    doi 10.1177/027836402760475379. The covariance of a sample's residuals is
-    ``B S B' + diag(sigma^2)``, with the derivatives B of the torque with respect to the motion.
-    S, the diagonal covariance of the noise of the motion, is that of its difference from the
-    smooth motion (`Segment.smooth`).
+    See also Swevers, Verdonck and De Schutter 2007 (doi 10.1109/MCS.2007.904659). The covariance
+    of a sample's residuals is ``B S B' + diag(sigma^2)``, with the derivatives B of the torque
+    with respect to the motion. S, the diagonal covariance of the noise of the motion, is that of
+    its difference from the smooth motion (`Segment.smooth`).
 
     Raises
     ------
