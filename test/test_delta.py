@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import robodyn_ros as rd
+from robodyn_ros.kernels import Kernel
 
 FOLDER = Path(__file__).parent.parent / 'examples/delta'
 BASE, PLATFORM, ARM, ROD = 0.20, 0.05, 0.30, 0.80  # m, as in the description
@@ -40,3 +41,12 @@ def test_torques_are_those_of_virtual_work(delta):
         [a - b for a, b in zip(moved[::2], moved[1::2], strict=True)]) / (2 * h), atol=1e-6)
     kinetic = delta.energy(q, qd).kinetic
     np.testing.assert_allclose(qd @ delta.mass_matrix(q) @ qd / 2, kinetic, rtol=1e-9)
+
+
+def test_frames_cost_six_equations_each(delta):
+    """Operations of a Newton step, and of torques in a closed pose, per those of the tree."""
+    closure, tree = (delta.closure_of(delta.tree.catalogue),
+                     Kernel(delta.tree.catalogue.spec('inverse_dynamics')).operations())
+    assert closure.kernel('closing').operations() < 3.5 * tree
+    assert closure.kernel('inverse_dynamics').operations() < 9 * tree
+    assert closure.constraints(delta.home, np.zeros(15)).shape == (12, 15 + 2)

@@ -214,19 +214,19 @@ def test_wrong_calls_are_refused():
 
 
 def circle(p):
-    """The point (p1, p0) on a circle, whose p0 is given: gap, Newton step, squared sine."""
+    """The point (p1, p0) on a circle, whose p0 is given: gap, Newton step, rest, squared sine."""
     gap = p[0] * p[0] + p[1] * p[1] - 1.0
     slope = 2.0 * p[1]
-    return np.array([gap, gap / slope, slope * slope / (4.0 * (p[0] * p[0] + p[1] * p[1]))])
+    return np.array([gap, gap / slope, 0.0, slope * slope / (4.0 * (p[0] * p[0] + p[1] * p[1]))])
 
 
-RULES = PathRules(step=0.1, farthest=10.0, iterations=30, largest=0.5, passing=1e-3, closed=1e-14,
-                  rough=1e-9, singular=1e-12)
+RULES = PathRules(step=0.1, farthest=10.0, iterations=30, largest=0.5, passing=1e-3,
+                  exact=1e-16, closed=1e-14, rough=1e-9, singular=1e-12)
 
 
 def test_solutions_are_followed_in_compiled_code(way, rng):
     """Singly and in batches: on both branches, over long ways, and beyond the last solution."""
-    newton = kernel(circle, 2, shape=(3,), key='circle')
+    newton = kernel(circle, 2, shape=(4,), key='circle')
     twice = kernel(lambda p, x: np.array([p[1] * x[0], x[0]]), 2, 1, shape=(2,), key='twice')
     search, scaled = (ContinuationKernel(newton, one, [0], [1], RULES) for one in (None, twice))
     x = rng.uniform(-0.999, 0.999, 403)

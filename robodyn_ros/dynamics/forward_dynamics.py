@@ -34,32 +34,47 @@ def solve_symmetric(matrix: Any, right: Any, order: Sequence[int]) -> Any:
     SingularMassMatrixError
         A coordinate has no inertia in any pose.
     """
-    return solve_with_pivots(matrix, right, order)[0]
+    return Elimination(matrix, order).solve(right)
 
 
-def solve_with_pivots(matrix: Any, right: Any, order: Sequence[int]) -> tuple[Any, Any]:
-    """Return the solution of `solve_symmetric` and the pivots, shape (n,) each."""
-    a = {(i, j): matrix[i, j] for i in order for j in order}
-    x = {i: right[i] for i in order}
-    inverse: dict[int, Any] = {}
-    for position, k in enumerate(order):
-        if is_zero(a[k, k]):
-            raise SingularMassMatrixError(k)
-        inverse[k] = 1.0 / a[k, k]
-        linked = [i for i in order[position + 1:] if not is_zero(a[i, k])]
-        for count, i in enumerate(linked, 1):
-            factor = a[i, k] * inverse[k]
-            x[i] = x[i] - factor * x[k]
-            for j in linked[:count]:
-                a[i, j] = a[j, i] = a[i, j] - factor * a[j, k]
-    for position in reversed(range(len(order))):
-        k = order[position]
-        total = x[k]
-        for i in order[position + 1:]:
-            total = total - a[i, k] * x[i]
-        x[k] = total * inverse[k]
-    places = range(len(order))
-    return np.array([x[i] for i in places]), np.array([a[i, i] for i in places])
+class Elimination:
+    """A symmetric positive definite matrix, eliminated for several right-hand sides.
+
+    Parameters and errors are those of `solve_symmetric`.
+
+    Attributes
+    ----------
+    pivots : array, shape (n,)
+    """
+
+    def __init__(self, matrix: Any, order: Sequence[int]):
+        a = {(i, j): matrix[i, j] for i in order for j in order}
+        self._order = list(order)
+        self._entries, self._inverse = a, {}
+        for position, k in enumerate(order):
+            if is_zero(a[k, k]):
+                raise SingularMassMatrixError(k)
+            self._inverse[k] = 1.0 / a[k, k]
+            linked = [i for i in order[position + 1:] if not is_zero(a[i, k])]
+            for count, i in enumerate(linked, 1):
+                factor = a[i, k] * self._inverse[k]
+                for j in linked[:count]:
+                    a[i, j] = a[j, i] = a[i, j] - factor * a[j, k]
+        self.pivots = np.array([a[k, k] for k in range(len(self._order))])
+
+    def solve(self, right: Any) -> Any:
+        """Return the solution for one right-hand side, shape (n,)."""
+        a, x = self._entries, dict(enumerate(right))
+        for position, k in enumerate(self._order):
+            for i in self._order[position + 1:]:
+                x[i] = x[i] - (a[i, k] * self._inverse[k]) * x[k]
+        for position in reversed(range(len(self._order))):
+            k = self._order[position]
+            # the unknown found last comes last, so that the processor need not wait for it before
+            for i in reversed(self._order[position + 1:]):
+                x[k] = x[k] - a[i, k] * x[i]
+            x[k] = x[k] * self._inverse[k]
+        return np.array([x[k] for k in range(len(x))])
 
 
 def is_zero(value: Any) -> bool:

@@ -7,42 +7,41 @@ from typing import Any
 
 import numpy as np
 
+from robodyn_ros.description.robot import Cut
 from robodyn_ros.dynamics.assembly import RULES
 from robodyn_ros.dynamics.catalogue import MOVING, Catalogue
-from robodyn_ros.dynamics.forward_dynamics import (
-    SingularMassMatrixError,
-    is_zero,
-    solve_symmetric,
-    solve_with_pivots,
-)
+from robodyn_ros.dynamics.forward_dynamics import SingularMassMatrixError, solve_symmetric
 from robodyn_ros.dynamics.kinematics import link_drift, link_jacobian, link_pose
+from robodyn_ros.dynamics.least_squares import LeastSquares
 from robodyn_ros.dynamics.tree import cross
 from robodyn_ros.kernels import ContinuationKernel, Kernel, KernelSpec, pullback
+from robodyn_ros.spatial import Array
 
+FRAME = 3  # pairs of points of two frames that coincide
 ARGUMENTS = {'motion_pullback': ('q', 'qd', 'qdd', 'of_qd', 'of_qdd', 'of_matrix'),
              'regularity_pullback': ('q', 'cotangent')}
-Pairs = tuple[tuple[tuple[str, tuple[float, ...]], tuple[str, tuple[float, ...]]], ...]
+Points = tuple[tuple[str, tuple[float, ...]], tuple[str, tuple[float, ...]]]
 
 
 class LoopClosure:
     """The functions of one tree in which pairs of points are held together.
 
-    The dependent joints are found by least squares, since the constraints of the pairs may be
-    redundant.
+    The dependent joints are found by least squares, since the constraints may be redundant.
 
     Parameters
     ----------
     catalogue : Catalogue
         Functions of the tree.
-    pairs : tuple
-        Pairs of (link, point in its frame) that coincide.
+    cuts : sequence of Cut
+        Links, and pairs of points that coincide.
     free, bound : sequence of int
         Indices of the independent and of the dependent joints.
     """
 
-    def __init__(self, catalogue: Catalogue, pairs: Pairs, free: Sequence[int],
+    def __init__(self, catalogue: Catalogue, cuts: Sequence[Cut], free: Sequence[int],
                  bound: Sequence[int]):
-        self._of, self._pairs = catalogue, pairs
+        self._of, self._cuts = catalogue, tuple(cuts)
+        self._pairs = pairs_of(cuts)
         self._free, self._bound = list(free), list(bound)
 
     def kernel(self, name: str) -> Kernel:
@@ -51,7 +50,7 @@ class LoopClosure:
         sizes, shape = {
             'table': ((b, b), (m, b + 2)),
             'newton': ((b,), (m + k,)),
-            'closing': ((b,), (m + 2 * k,)),
+            'closing': ((b,), (m + 2 * k + 1,)),
             'full_motion': ((b, n), (b, n + 3)),
             'motion_pullback': ((b, n, n, b, b, b * n), (b + 2 * n,)),
             'regularity': ((b,), (k,)),
@@ -63,7 +62,8 @@ class LoopClosure:
             'terms': ((b, n), (n, n + 3)),
         }[name]
         function: Callable[..., Any] = getattr(self, name.removeprefix(MOVING))
-        key = f'{self._of.fingerprint}|loops {name} {self._pairs} {self._free}'
+        counts = [len(cut.points) for cut in self._cuts]
+        key = f'{self._of.fingerprint}|loops {name} {self._pairs} {counts} {self._free}'
         arguments = ARGUMENTS.get(name, ('q', 'qd', 'qdd', 'base'))[:len(sizes)]
         return Kernel(KernelSpec(key, arguments, sizes, shape, function))
 
@@ -95,32 +95,52 @@ class LoopClosure:
         columns.append(drift[:3] + cross(drift[3:], arm) + cross(turn, cross(turn, arm)))
         return np.array(columns, dtype=object).T
 
-    def _solve(self, jacobian: Any, right: Any) -> Any:
-        """Solve for the dependent joints in the least-squares sense.
+    def constraints(self, q: Any, qd: Any) -> Any:
+        """Equations of the loops, as columns like those of `table`, shape (rows, b + 2).
 
-        The normal equations square the condition number; a step of refinement corrects this. Both
-        solutions share one factorisation, since equal expressions are computed once.
+        Where two frames coincide, they are the gap of the origins and the turn between the frames
+        times a length, six in place of the nine gaps of three points. Elsewhere they are the gaps.
         """
-        j = jacobian[:, self._bound]
-        order = _order(j)
-        first = solve_symmetric(j.T @ j, j.T @ right, order)
-        return first + solve_symmetric(j.T @ j, j.T @ (right - j @ first), order)
+        return np.concatenate([
+            self._frame_rows(cut, q, qd) if len(cut.points) == FRAME else np.concatenate(
+                [self._point(*first, q, qd) - self._point(*second, q, qd)
+                 for first, second in pairs_of([cut])])
+            for cut in self._cuts])
+
+    def _frame_rows(self, cut: Cut, q: Any, qd: Any) -> Any:
+        """Equations of two frames that coincide, see `constraints`."""
+        tree, turns, angular = self._of.tree, [], []
+        for k, link in enumerate(cut.links):
+            frame = self._of.model.link_frame(link)
+            arms = np.diff(cut.points[:, k], axis=0)
+            turns.append(link_pose(tree, frame, q)[:3, :3] @ _axes(*arms))
+            angular.append(np.column_stack([link_jacobian(tree, frame, q)[3:],
+                                            link_drift(tree, frame, q, qd)[3:]]))
+        turn = sum(cross(other, one) for one, other in zip(turns[0].T, turns[1].T, strict=True))
+        (first, second), *_ = pairs_of([cut])
+        length = float(np.linalg.norm(cut.points[1, 0] - cut.points[0, 0]))
+        return np.concatenate([
+            self._point(*first, q, qd) - self._point(*second, q, qd),
+            length * np.column_stack([0.5 * turn, angular[0] - angular[1]])])
 
     def newton(self, q: Any) -> Any:
         """Gaps, and the Newton step of the dependent joints that closes them."""
-        return self.closing(q)[:-len(self._bound)]
+        return self.closing(q)[:-len(self._bound) - 1]
 
     def closing(self, q: Any) -> Any:
-        """Gaps, Newton step, and the pivot of each dependent joint over its column's square.
+        """Gaps, Newton step, what it leaves, and how regular the pose is.
 
-        The last is the square of the sine between the motion of the gaps by this joint and that by
-        the joints that are eliminated before it; it vanishes in a singularity.
+        What the step leaves of the gaps to first order is squared. The last elements, one for
+        each dependent joint, are the squared sines between the motion of the gaps by this joint
+        and by those that are eliminated before it; they vanish in a singularity.
         """
-        table = self.table(q, np.zeros(len(q)))
-        j = table[:, 1:-1][:, self._bound]
-        square = j.T @ j
-        step, pivots = solve_with_pivots(square, j.T @ table[:, 0], _order(j))
-        return np.concatenate([table[:, 0], step, pivots / np.diag(square)])
+        still = np.zeros(len(q))
+        equations = self.constraints(q, still)
+        gap, jacobian = equations[:, 0], equations[:, 1:-1][:, self._bound]
+        solver = LeastSquares(jacobian)
+        step = solver.approximate(gap)
+        left = gap @ gap - (gap @ jacobian) @ step
+        return np.concatenate([self.table(q, still)[:, 0], step, [left], solver.sines])
 
     def full_motion(self, q: Any, qd: Any) -> Any:
         """`motion` with one more column, the positions of all joints."""
@@ -133,16 +153,20 @@ class LoopClosure:
         accelerations of all joints while those of the independent joints are zero.
         """
         b, n = len(q), len(qd)
-        still = self.table(q, np.zeros(b))[:, 1:-1]
+        solver, by_free = self._solver(q)
         matrix = np.zeros((b, n), dtype=object)
-        for k, place in enumerate(self._free):
-            matrix[place, k] = 1.0
-            matrix[self._bound, k] = -self._solve(still, still[:, place])
+        matrix[self._free] = np.eye(n)
+        for k in range(n):
+            matrix[self._bound, k] = -solver.solve(by_free[:, k])
         speed = matrix @ qd
-        moving = self.table(q, speed)
         drift = np.zeros(b, dtype=object)
-        drift[self._bound] = -self._solve(moving[:, 1:-1], moving[:, -1])
+        drift[self._bound] = -solver.solve(self.constraints(q, speed)[:, -1])
         return np.column_stack([matrix, speed, drift])
+
+    def _solver(self, q: Any) -> tuple[LeastSquares, Any]:
+        """Return how velocities of the dependent joints follow, and the gaps' by the others."""
+        jacobian = self.constraints(q, np.zeros(len(q)))[:, 1:-1]
+        return LeastSquares(jacobian[:, self._bound]), jacobian[:, self._free]
 
     def motion_pullback(self, q: Any, qd: Any, qdd: Any, of_qd: Any, of_qdd: Any,
                         of_matrix: Any) -> Any:
@@ -166,9 +190,18 @@ class LoopClosure:
 
     def inverse_dynamics(self, q: Any, qd: Any, qdd: Any, base: Any = None) -> Any:
         """Torques of the independent joints; base as in `Catalogue.inverse_dynamics`."""
-        motion = self.motion(q, qd)
-        g, speed, drift = motion[:, :-2], motion[:, -2], motion[:, -1]
-        return g.T @ self._of.inverse_dynamics(q, speed, g @ qdd + drift, base)
+        solver, by_free = self._solver(q)
+        speed = self._joined(qd, -solver.solve(by_free @ qd))
+        drift = self.constraints(q, speed)[:, -1]
+        tau = self._of.inverse_dynamics(
+            q, speed, self._joined(qdd, -solver.solve(by_free @ qdd + drift)), base)
+        return tau[self._free] - solver.solve_transposed(tau[self._bound]) @ by_free
+
+    def _joined(self, free: Any, bound: Any) -> Any:
+        """Return the values of all joints."""
+        values = np.zeros(len(free) + len(bound), dtype=object)
+        values[self._free], values[self._bound] = free, bound
+        return values
 
     def terms(self, q: Any, qd: Any) -> Any:
         """Reduced M, c, g and friction, as columns."""
@@ -192,7 +225,14 @@ class LoopClosure:
             raise SingularMassMatrixError(error.coordinate, joint) from None
 
 
-def _order(jacobian: Any) -> list[int]:
-    """Return the order of elimination: joints that move few gaps first, which fills in least."""
-    moved = [sum(not is_zero(entry) for entry in column) for column in jacobian.T]
-    return sorted(range(len(moved)), key=moved.__getitem__)
+def pairs_of(cuts: Sequence[Cut]) -> tuple[Points, ...]:
+    """Return the pairs of (link, point in its frame) that coincide."""
+    return tuple(((cut.links[0], tuple(map(float, one))), (cut.links[1], tuple(map(float, other))))
+                 for cut in cuts for one, other in cut.points)
+
+
+def _axes(one: Array, other: Array) -> Array:
+    """Return orthogonal unit vectors, the first two in the plane of two arms, as columns."""
+    first = one / np.linalg.norm(one)
+    third = np.cross(one, other) / np.linalg.norm(np.cross(one, other))
+    return np.column_stack([first, np.cross(third, first), third])

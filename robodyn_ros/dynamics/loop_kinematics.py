@@ -15,7 +15,7 @@ from robodyn_ros.dynamics.assembly import ROUGH, SINGULAR
 from robodyn_ros.dynamics.catalogue import Catalogue
 from robodyn_ros.dynamics.dynamics import Dynamics
 from robodyn_ros.dynamics.forward_dynamics import SingularMassMatrixError
-from robodyn_ros.dynamics.loop_closure import LoopClosure
+from robodyn_ros.dynamics.loop_closure import LoopClosure, pairs_of
 from robodyn_ros.dynamics.loop_freedom import choose_independent, close_loops
 from robodyn_ros.dynamics.loop_search import LoopSearch
 from robodyn_ros.dynamics.loops import Loops, read_loops
@@ -51,9 +51,7 @@ class LoopKinematics(LoopSearch):
         for name in (*self.loops.independent, *self.loops.driven, *self.loops.start):
             if name not in model.joint_names:
                 raise UnknownNameError('joint of the loops', name, model.joint_names)
-        self._pairs = tuple(
-            ((cut.links[0], tuple(map(float, one))), (cut.links[1], tuple(map(float, other))))
-            for cut in self.loops.cuts for one, other in cut.points)
+        self._pairs = pairs_of(self.loops.cuts)
         first = self._first(start)
         if not self.loops.independent:
             first = self._choose_independent(first)
@@ -188,7 +186,7 @@ class LoopKinematics(LoopSearch):
 
     def closure_of(self, catalogue: Catalogue) -> LoopClosure:
         """Return the functions of the loops for a catalogue of the same tree."""
-        return LoopClosure(catalogue, self._pairs, self._free, self._bound)
+        return LoopClosure(catalogue, self.loops.cuts, self._free, self._bound)
 
     @property
     def friction_width(self) -> float:

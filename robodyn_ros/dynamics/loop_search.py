@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from robodyn_ros.dynamics.assembly import FARTHEST, SINGULAR
 from robodyn_ros.dynamics.base_motion import BaseMotion
 from robodyn_ros.dynamics.catalogue import MOVING
-from robodyn_ros.dynamics.loop_closure import LoopClosure, Pairs
+from robodyn_ros.dynamics.loop_closure import LoopClosure, Points
 from robodyn_ros.errors import ShapeError, ValueRangeError
 from robodyn_ros.kernels import Kernel
 from robodyn_ros.model import Model
@@ -23,7 +23,7 @@ class LoopSearch:
     """The part of `ClosedLoopDynamics` that closes the loops."""
 
     model: Model
-    _pairs: Pairs
+    _pairs: tuple[Points, ...]
     _free: list[int]
     _bound: list[int]
     _closure: LoopClosure
@@ -33,7 +33,8 @@ class LoopSearch:
 
     def _search(self, near: ArrayLike | None, q: ArrayLike) -> tuple[Array, Any]:
         """Return the poses where the search ended, and whether the loops are closed there."""
-        found = self._solution('', near, q)
+        found = self._called(self._solver('')[0], near, q)
+        self._search_again(found, '', near, q)
         full = found[..., :-1]
         return full if found.ndim == 1 else np.ascontiguousarray(full), found[..., -1] == 1.0
 
@@ -49,15 +50,16 @@ class LoopSearch:
         """Return a function of the closed pose; raise an error where there is none."""
         if base is not None:
             name, others = MOVING + name, (*others, base.values(self.model))
-        result = self._solution(name, near, q, *others)
-        rank = self._solver(name)[1]
+        function, rank = self._solvers.get(name) or self._solver(name)
+        result = self._called(function, near, q, *others)
         if result.ndim == rank:
             first = result.item(0)  # NaN if any other is not finite, see `ContinuationKernel`
             if first == first:
                 return result
-        elif not np.isnan(_first(result, rank)).any():
-            return result
-        self._explain(np.isnan(_first(result, rank)), near, q, others)
+        self._search_again(result, name, near, q, *others)
+        missing = np.isnan(_first(result, rank))
+        if missing.any():
+            self._explain(missing, near, q, others)
         return result
 
     def _solver(self, name: str) -> tuple[Callable[..., Array], int]:
@@ -68,21 +70,26 @@ class LoopSearch:
             found = self._solvers[name] = kernel.single, len(kernel.spec.shape)
         return found
 
-    def _solution(self, name: str, near: ArrayLike | None, *arrays: ArrayLike) -> Array:
-        """Call the kernel that closes the loops and computes a function there."""
-        function, rank = self._solver(name)
-        given = (self._home if near is None else near, *arrays)
+    def _called(self, function: Callable[..., Array], near: ArrayLike | None,
+                *arrays: ArrayLike) -> Array:
+        """Call a kernel that closes the loops; raise an error for arrays of a wrong shape."""
         try:
-            result = function(*given)
+            return function(self._home if near is None else near, *arrays)
         except ShapeError:
             for what, array in zip(('q', 'qd', 'qdd'), arrays, strict=False):
                 self._array(what, array)  # names the joints
             raise
-        if result.ndim > rank:  # search again from `near` where that from an earlier sample failed
-            bad = np.isnan(_first(result, rank)) if name else result[:, -1] == 0.0
-            for k in map(int, np.flatnonzero(bad)):
-                result[k] = function(*(_row(values, k) for values in given))
-        return result
+
+    def _search_again(self, result: Array, name: str, near: ArrayLike | None,
+                      *arrays: ArrayLike) -> None:
+        """In a batch, search from `near` where the search from an earlier sample failed."""
+        function, rank = self._solver(name)
+        if result.ndim == rank:
+            return
+        given = (self._home if near is None else near, *arrays)
+        bad = np.isnan(_first(result, rank)) if name else result[:, -1] == 0.0
+        for k in map(int, np.flatnonzero(bad)):
+            result[k] = function(*(_row(values, k) for values in given))
 
     def _explain(self, missing: Any, near: ArrayLike | None, q: ArrayLike,
                  others: Sequence[ArrayLike]) -> None:

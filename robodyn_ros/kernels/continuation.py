@@ -8,15 +8,20 @@ branch of the known pose. A second function is then computed at the solution.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from robodyn_ros.kernels.compiler import COMPILER, native_pointers
-from robodyn_ros.kernels.instructions import LANES, Instructions, number
+from robodyn_ros.kernels.instructions import LANES, number
 from robodyn_ros.kernels.kernel import Kernel, KernelSpec
+from robodyn_ros.kernels.lanes import LaneInstructions
 from robodyn_ros.kernels.llvm_ir import frame
 from robodyn_ros.kernels.pointers import Pointers
+
+CONTRACTION = 4.0  # ratio of successive Newton steps above which their lengths predict the error
+MARGIN = 0.1  # of a step at the goal to the root of the error: the factor in the error is unknown
 
 
 @dataclass(frozen=True)
@@ -34,7 +39,9 @@ class PathRules:
     largest : float
         Largest change of a variable in one iteration; longer Newton steps are shortened.
     passing : float
-        On the way, a solution is good enough if the last Newton step was shorter.
+        On the way, a solution is good enough with such an error of the variables.
+    exact : float
+        At the goal, error of the variables below which another iteration changes nothing.
     closed : float
         Gap that counts as closed.
     rough : float
@@ -49,6 +56,7 @@ class PathRules:
     iterations: int
     largest: float
     passing: float
+    exact: float
     closed: float
     rough: float
     singular: float
@@ -64,8 +72,8 @@ class ContinuationKernel(Kernel):
     Parameters
     ----------
     newton : Kernel
-        Takes a pose; returns the gaps, the Newton step of the other variables, and the relative
-        pivot of each of them.
+        Takes a pose; returns the gaps, the Newton step of the other variables, the square of the
+        gap that this step leaves to first order, and the relative pivot of each variable.
     function : Kernel, optional
         Takes a pose and further inputs. Its results are NaN where there is no regular solution;
         the first is NaN if any of them is not finite.
@@ -108,7 +116,7 @@ def _not_traced(*_: Any) -> Any:
     raise TypeError('a search with a varying number of iterations cannot be traced')
 
 
-class _Writer(Instructions):
+class _Writer(LaneInstructions):
     """Writes the search in IR, for one sample or for the samples of a vector."""
 
     def __init__(self, kernel: ContinuationKernel, symbols: Sequence[str], batch: bool,
@@ -119,7 +127,7 @@ class _Writer(Instructions):
         self._symbols, self._solves = symbols, kernel._inner is not None
         self._width = kernel.spec.sizes[0]
         self._found = kernel._newton.spec.shape[0]
-        self._gaps = self._found - 2 * len(self._others)
+        self._gaps = self._found - 2 * len(self._others) - 1
         self._outputs = 1
         for length in kernel.spec.shape:
             self._outputs *= length
@@ -163,7 +171,7 @@ class _Writer(Instructions):
         longest = self._largest(self._way)
         far = self._rules.farthest
         self._define('within', f'fcmp olt {self.real} {longest}, {self.const(far)}')
-        least = self._highest(self.select('%within', longest, self.zero))
+        least = self.highest(self.select('%within', longest, self.zero))
         count = self.emit(f'fdiv double {least}, {number(self._rules.step)}')
         count = self.emit(f'fptosi double {count} to i64')  # rounded down
         self._define('steps', f'add i64 {count}, 1')
@@ -178,12 +186,23 @@ class _Writer(Instructions):
         self._define('last', 'icmp eq i64 %step, %steps')
         left = self.emit('sub i64 %steps, %step')
         left, whole = (self.emit(f'sitofp i64 {x} to double') for x in (left, '%steps'))
-        rest = self._spread(self.emit(f'fdiv double {left}, {whole}'))  # 0 in the last step
+        rest = self.spread(self.emit(f'fdiv double {left}, {whole}'))  # 0 in the last step
         for x, way, k in zip(self._goals, self._way, self._given, strict=True):
             self.store(self.binary('sub', x, self.binary('mul', way, rest)), '%pose', k,
                        self._width)
-        self._passing = self._spread(self.emit(
-            f'select i1 %last, double {number(-1.0)}, double {number(self._rules.passing)}'))
+        rules = self._rules
+        self._passing, self._error, self._left = (self.spread(self.emit(
+            f'select i1 %last, double {number(at_goal)}, double {number(on_the_way)}'))
+            for at_goal, on_the_way in (
+                (MARGIN * math.sqrt(rules.exact), rules.passing), (rules.exact, rules.passing),
+                (rules.rough**2, float('inf'))))
+        for x, way, k in zip(self._goals, self._way, self._given, strict=True):
+            self.store(self.binary('sub', x, self.binary('mul', way, rest)), '%pose', k,
+                       self._width)
+        passing, exact = self._rules.passing, self._rules.exact
+        self._passing, self._error = (self.spread(self.emit(
+            f'select i1 %last, double {number(at_goal)}, double {number(passing)}'))
+            for at_goal in (MARGIN * math.sqrt(exact), exact))
 
     def _newton(self) -> None:
         """One iteration of Newton's method."""
@@ -199,17 +218,20 @@ class _Writer(Instructions):
         endless = number(float('inf')) if self.lanes == 1 else self.splat(float('inf'))
         self.lines.insert(place, f'  %before = phi {self.real} [ {endless}, %march ], '
                                  f'[ {size}, %newton ]')
+        self.lines.insert(place, f'  %step.before = phi {self.real} [ {self.zero}, %march ], '
+                                 '[ %step.length, %newton ]')
         rules = self._rules
         half = self.binary('mul', '%before', self.const(0.5))
-        closed = self._less(size, self.const(rules.closed))
-        rough = self._less(size, self.const(rules.rough))
+        closed = self.less(size, self.const(rules.closed))
+        rough = self.less(size, self.const(rules.rough))
         stalled = self.emit(f'fcmp oge {self.real} {size}, {half}')
-        done = self._or(closed, self._and(rough, stalled))
+        done = self.either(closed, self.both(rough, stalled))
         finite = self.emit(f'fcmp ord {self.real} {size}, {size}')
-        on = self._and(self._and('%active', finite), self._not(done))
+        on = self.both(self.both('%active', finite), self.opposite(done))
         steps = [self.load('%found', self._gaps + k, self._found)
                  for k in range(len(self._others))]
         longest = self._largest(steps)
+        self._define('step.length', f'fadd {self.real} {longest}, {self.zero}')
         limit = self.const(rules.largest)
         shorter = self.select(self.emit(f'fcmp ogt {self.real} {longest}, {limit}'),
                               self.emit(f'fdiv {self.real} {limit}, {longest}'),
@@ -218,34 +240,48 @@ class _Writer(Instructions):
             old = self.load('%pose', k, self._width)
             new = self.binary('sub', old, self.binary('mul', step, shorter))
             self.store(self.select(on, new, old), '%pose', k, self._width)
-        passed = self._less(longest, self._passing)
-        good = self._or(self._and('%active', done), self._and(on, passed))
+        left = self.load('%found', self._gaps + len(steps), self._found)
+        passed = self.both(self.less(left, self._left), self.either(
+            self.less(longest, self._passing), self._converges(longest)))
+        good = self.either(self.both('%active', done), self.both(on, passed))
         self._define('good.next', f'or {self.flag} %good, {good}')
-        self._define('active.next', f'and {self.flag} {on}, {self._not(passed)}')
+        self._define('active.next', f'and {self.flag} {on}, {self.opposite(passed)}')
         self._define('round.next', 'add i64 %round, 1')
         more = self.emit(f'icmp ult i64 %round.next, {rules.iterations}')
-        more = self.emit(f'and i1 {more}, {self._any("%active.next")}')
+        more = self.emit(f'and i1 {more}, {self.some("%active.next")}')
         self.lines += [f'  br i1 {more}, label %newton, label %marched', 'marched:']
+
+    def _converges(self, step: str) -> str:
+        """Return whether the error after a Newton step is small enough.
+
+        The method converges quadratically, so after steps of lengths a and b, where b is much
+        shorter than a, the error is about b^3 / a^2. The first step has no step before it.
+        """
+        before = '%step.before'
+        quick = self.less(self.binary('mul', step, self.const(CONTRACTION)), before)
+        cube = self.binary('mul', self.binary('mul', step, step), step)
+        bound = self.binary('mul', self.binary('mul', before, before), self._error)
+        return self.both(quick, self.less(cube, bound))
 
     def _next_step(self) -> None:
         """Continue while a lane has found its solution and has not reached its goal."""
-        good = self._or('%good.next', self._less(self._size, self.const(self._rules.rough)))
+        good = self.either('%good.next', self.less(self._size, self.const(self._rules.rough)))
         self._define('alive.next', f'and {self.flag} %alive, {good}')
         self._define('step.next', 'add i64 %step, 1')
         more = self.emit('icmp ule i64 %step.next, %steps')
-        more = self.emit(f'and i1 {more}, {self._any("%alive.next")}')
+        more = self.emit(f'and i1 {more}, {self.some("%alive.next")}')
         self.lines += [f'  br i1 {more}, label %march, label %finish', 'finish:']
 
     def _finish(self) -> None:
         """Compute the function, or store where the search has ended."""
         valid = '%alive.next'
         if self._solves:
-            pivots = [self.load('%found', self._gaps + len(self._others) + k, self._found)
+            pivots = [self.load('%found', self._gaps + len(self._others) + 1 + k, self._found)
                       for k in range(len(self._others))]
             regular = [self.emit(f'fcmp ogt {self.real} {x}, {self.const(self._rules.singular)}')
                        for x in pivots]
             for flag in regular:
-                valid = self._and(valid, flag)
+                valid = self.both(valid, flag)
         else:
             for k in range(self._width):
                 self.store(self.load('%pose', k, self._width), self._output, k, self._outputs)
@@ -292,52 +328,13 @@ class _Writer(Instructions):
 
     def _largest(self, values: Sequence[str]) -> str:
         """Return the largest magnitude; NaN if a value is not finite."""
-        largest, *others = (self.call('fabs', value) for value in values)
-        for size in others:
-            more = self.emit(f'fcmp ogt {self.real} {size}, {largest}')
-            largest = self.select(more, size, largest)
-        return self.emit(f'fadd {self.real} {largest}, {self.not_finite(values)}')
+        sizes = [self.call('fabs', value) for value in values]
+        while len(sizes) > 1:  # in pairs, which the processor compares at the same time
+            pairs = zip(sizes[::2], sizes[1::2], strict=False)
+            sizes = [self.select(self.emit(f'fcmp ogt {self.real} {a}, {b}'), a, b)
+                     for a, b in pairs] + sizes[len(sizes) // 2 * 2:]
+        return self.emit(f'fadd {self.real} {sizes[0]}, {self.not_finite(values)}')
 
     def _distance(self, goal: Sequence[str], pose: Sequence[str]) -> str:
         return self._largest([self.binary('sub', x, pose[k])
                               for x, k in zip(goal, self._given, strict=True)])
-
-    def _highest(self, value: str) -> str:
-        """Return the largest number in any lane."""
-        if self.lanes == 1:
-            return value
-        highest, *others = (self.emit(f'extractelement {self.real} {value}, i32 {lane}')
-                            for lane in range(self.lanes))
-        for other in others:
-            more = self.emit(f'fcmp ogt double {other}, {highest}')
-            highest = self.emit(f'select i1 {more}, double {other}, double {highest}')
-        return highest
-
-    def _spread(self, value: str) -> str:
-        """Return a double in every lane."""
-        if self.lanes == 1:
-            return value
-        one = self.emit(f'insertelement {self.real} {self.pointers.undefined}, double {value}, '
-                        'i32 0')
-        return self.emit(f'shufflevector {self.real} {one}, {self.real} '
-                         f'{self.pointers.undefined}, <{self.lanes} x i32> zeroinitializer')
-
-    def _any(self, flag: str) -> str:
-        """Return whether a flag is set in some lane."""
-        if self.lanes == 1:
-            return flag
-        word = self.emit(f'bitcast {self.flag} {flag} to i{self.lanes}')
-        return self.emit(f'icmp ne i{self.lanes} {word}, 0')
-
-    def _less(self, a: str, b: str) -> str:
-        return self.emit(f'fcmp olt {self.real} {a}, {b}')
-
-    def _and(self, a: str, b: str) -> str:
-        return self.emit(f'and {self.flag} {a}, {b}')
-
-    def _or(self, a: str, b: str) -> str:
-        return self.emit(f'or {self.flag} {a}, {b}')
-
-    def _not(self, a: str) -> str:
-        every = 'true' if self.lanes == 1 else '<' + ', '.join(['i1 true'] * self.lanes) + '>'
-        return self.emit(f'xor {self.flag} {a}, {every}')
