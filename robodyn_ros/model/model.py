@@ -305,7 +305,7 @@ class Model:
         Parameters
         ----------
         temperature : array-like, shape (n,)
-            Temperature of each joint, degrees Celsius; NaN: that of the present friction. Joints
+            Temperature of each joint, degrees Celsius; NaN leaves its friction unchanged. Joints
             whose dependence is not known stay as they are.
 
         Raises
