@@ -15,7 +15,7 @@ from robodyn_ros.commands.main import main
 from robodyn_ros.model.motor_template import motor_template
 
 
-def said(report, where):
+def issues_at(report, where):
     return ' '.join(issue.text for issue in report.issues if where in issue.where)
 
 
@@ -115,14 +115,14 @@ def test_faults_are_found(case):
     text, where, what = FAULTS[case]
     report = check_robot(text)
     assert report.verdict == 'faulty' and report.exit_code == 1
-    assert what in said(report, where)
+    assert what in issues_at(report, where)
 
 
 @pytest.mark.parametrize('case', WARNINGS)
 def test_warnings_are_given(case):
     text, where, what = WARNINGS[case]
     report = check_robot(text)
-    assert report.verdict != 'good' and what in said(report, where)
+    assert report.verdict != 'good' and what in issues_at(report, where)
 
 
 def test_rotors_that_dominate_are_named():

@@ -16,7 +16,7 @@ def path_of(name):
     return next(ROBOTS.rglob(f'{name}.urdf'))
 
 
-def said(name):
+def issues_of(name):
     report = check_robot(path_of(name))
     return report, {(issue.severity, issue.where): issue.text for issue in report.issues}
 
@@ -59,7 +59,7 @@ def largest_gravity(name, joint, samples=4000):
 
 
 def test_the_inertia_of_panda_link_1_is_too_large_for_its_geometry():
-    report, issues = said('panda')
+    report, issues = issues_of('panda')
     assert report.verdict == 'doubtful'
     assert 'too large for its geometry' in issues['warning', 'link panda_link1']
     inertial = element('panda', 'link', 'panda_link1').find('inertial')
@@ -75,14 +75,14 @@ def test_the_inertia_of_panda_link_1_is_too_large_for_its_geometry():
 @pytest.mark.parametrize(('name', 'link'), [
     ('allegro_right_hand', 'link_3.0'), ('pr2', 'double_stereo_link')])
 def test_triangle_inequality(name, link):
-    report, issues = said(name)
+    report, issues = issues_of(name)
     assert 'triangle' in issues['fault', f'link {link}'] and report.exit_code == 1
     small, middle, large = moments(name, link)
     assert large > small + middle
 
 
 def test_tiago_antennas_have_a_negative_moment():
-    report, issues = said('tiago')
+    report, issues = issues_of('tiago')
     # the link has about a gram, so this is a warning and not a fault
     assert 'negative' in issues['warning', 'link base_antenna_left_link']
     assert moments('tiago', 'base_antenna_left_link')[0] < -1e-8
@@ -92,7 +92,7 @@ def test_tiago_antennas_have_a_negative_moment():
     ('baxter', 'right_s1'), ('pr2', 'r_shoulder_lift_joint'), ('talos_left_arm',
                                                                'arm_left_2_joint')])
 def test_joints_that_cannot_hold_themselves_up(name, joint):
-    report, issues = said(name)
+    report, issues = issues_of(name)
     assert 'cannot hold its load' in issues['warning', f'joint {joint}']
     needed, limit = largest_gravity(name, joint)
     assert needed > limit
@@ -102,7 +102,7 @@ def test_joints_that_cannot_hold_themselves_up(name, joint):
 
 
 def test_romeo_has_joints_that_move_no_mass():
-    report, issues = said('romeo')
+    report, issues = issues_of('romeo')
     assert 'moves no inertia' in issues['fault', 'joint LHand']
     model = pin.buildModelFromUrdf(str(path_of('romeo')))
     index = model.joints[model.getJointId('LHand')].idx_v
@@ -110,13 +110,13 @@ def test_romeo_has_joints_that_move_no_mass():
 
 
 def test_human_has_massless_links():
-    report, issues = said('human')
+    report, issues = issues_of('human')
     assert 'its mass is taken as zero' in issues['warning', 'link left_foot_virtual']
     assert element('human', 'link', 'left_foot_virtual').find('inertial') is None
 
 
 def test_g1_foot_is_denser_than_its_collision_geometry_allows():
-    report, issues = said('g1_29dof_rev_1_0')
+    report, issues = issues_of('g1_29dof_rev_1_0')
     assert 'denser than lead' in issues['warning', 'link left_ankle_roll_link']
     link = element('g1_29dof_rev_1_0', 'link', 'left_ankle_roll_link')
     spheres = [float(entry.get('radius')) for entry in link.findall('collision/geometry/sphere')]
@@ -126,7 +126,7 @@ def test_g1_foot_is_denser_than_its_collision_geometry_allows():
 
 
 def test_centauro_wheels_have_limits_without_a_range():
-    report, issues = said('centauro')
+    report, issues = issues_of('centauro')
     limit = element('centauro', 'joint', 'j_wheel_1').find('limit')
     assert 'no range' in issues['warning', 'joint j_wheel_1']
     assert float(limit.get('lower', 0)) == float(limit.get('upper', 0))
@@ -144,14 +144,14 @@ def test_alex_mimics_joints_that_do_not_exist():
 
 
 def test_icub_links_are_reported_as_point_masses():
-    report, issues = said('icub')
+    report, issues = issues_of('icub')
     assert 'a point' in issues['warning', 'link neck_1']
     assert not moments('icub', 'neck_1').any()
     assert report.verdict == 'doubtful'  # its 1e-20 kg m^2 are noise of the exporter, not a fault
 
 
 def test_density_is_mass_over_mesh_volume():
-    report, _ = said('panda')
+    report, _ = issues_of('panda')
     link = next(entry for entry in report.links if entry['link'] == 'panda_link4')
     assert link['density_kg_m3'] == pytest.approx(
         link['mass_kg'] / mesh_of('panda', 'panda_link4').volume)

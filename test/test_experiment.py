@@ -26,14 +26,14 @@ ZERO = np.zeros(2)
 # the state monitor ----------------------------------------------------------------------------
 
 
-def see(monitor, seconds, q=(0.1, 0.2), tau=(0.0, 0.0)):
+def add_state(monitor, seconds, q=(0.1, 0.2), tau=(0.0, 0.0)):
     monitor.add_state(round(seconds * 1e9), np.array(q), ZERO, np.array(tau))
 
 
 @pytest.fixture
 def monitor():
     monitor = StateMonitor(JOINTS, timeout=60.0, frozen_after=0.15, tracking_tolerance=0.1)
-    see(monitor, 100.0)
+    add_state(monitor, 100.0)
     return monitor
 
 
@@ -41,16 +41,16 @@ def monitor():
 @pytest.mark.parametrize('jump', [1000.0, 2.5, -2.5])
 def test_a_clock_that_jumps_is_a_fault_also_after_a_stall(monitor, stall, jump):
     time.sleep(stall)
-    see(monitor, 100.0 + jump)
+    add_state(monitor, 100.0 + jump)
     with pytest.raises(ExperimentError, match='jumped'):
         monitor.check()
 
 
 def test_states_that_are_late_by_the_wall_clock_are_no_clock_jump(monitor):
     time.sleep(1.1)
-    see(monitor, 101.1)  # no states arrived
+    add_state(monitor, 101.1)  # no states arrived
     time.sleep(1.1)
-    see(monitor, 101.2)  # the world was paused
+    add_state(monitor, 101.2)  # the world was paused
     monitor.check()
 
 
@@ -59,49 +59,49 @@ def test_missing_states_are_not_reported_if_there_is_a_worse_fault(monitor):
     time.sleep(0.02)
     with pytest.raises(StatesMissingError, match='no new joint_states arrive'):
         monitor.check()
-    see(monitor, 1000.0)
+    add_state(monitor, 1000.0)
     time.sleep(0.02)
     with pytest.raises(ExperimentError, match='jumped') as caught:
         monitor.check()
     assert not isinstance(caught.value, StatesMissingError)
 
 
-def look(monitor, seconds, effort):
+def hold_still(monitor, seconds, effort):
     """Keep the robot still for a while under a moving reference."""
     for k in range(round(seconds / 0.02)):
-        see(monitor, 100.02 + 0.02 * k, tau=(effort(k), 0.0))
+        add_state(monitor, 100.02 + 0.02 * k, tau=(effort(k), 0.0))
         monitor.check_motion(monitor.check(), np.array([0.1 + 0.02 * k, 0.2]))
         time.sleep(0.02)
 
 
 def test_unchanged_states_are_frozen(monitor):
     with pytest.raises(ExperimentError, match='joint_states are frozen'):
-        look(monitor, 1.0, lambda k: 0.0)
+        hold_still(monitor, 1.0, lambda k: 0.0)
 
 
 def test_states_that_froze_between_two_checks_are_reported_as_frozen(monitor):
     monitor.check_motion(monitor.check(), np.array([0.1, 0.2]))
     for k in range(20):
-        see(monitor, 100.004 + 0.004 * k)
+        add_state(monitor, 100.004 + 0.004 * k)
     with pytest.raises(ExperimentError, match='joint_states are frozen'):
         monitor.check_motion(monitor.check(), np.array([0.3, 0.2]))
 
 
 def test_a_joint_that_does_not_move_under_growing_effort_sticks(monitor):
     with pytest.raises(ExperimentError, match='^joint1 sticks: .*effort'):
-        look(monitor, 1.0, lambda k: 0.5 * k)
+        hold_still(monitor, 1.0, lambda k: 0.5 * k)
 
 
 def test_a_joint_that_sticks_within_the_tolerance_may_go_on(monitor):
     monitor.tracking_tolerance = 10.0
-    look(monitor, 0.4, lambda k: 0.5 * k)
+    hold_still(monitor, 0.4, lambda k: 0.5 * k)
 
 
 @pytest.mark.parametrize('q, reference, why', [
     ((0.1, 0.2), (0.1, 0.4), 'joint2 is off its reference'),
     ((0.1, 9.0), (0.1, 9.0), 'joint2 is out of its range')])
 def test_the_error_names_a_joint_that_is_off_its_reference(monitor, q, reference, why):
-    see(monitor, 100.02, q)
+    add_state(monitor, 100.02, q)
     with pytest.raises(ExperimentError, match=why):
         monitor.check_motion(monitor.check(), np.array(reference))
 
@@ -109,20 +109,20 @@ def test_the_error_names_a_joint_that_is_off_its_reference(monitor, q, reference
 def test_a_state_is_compared_with_the_reference_of_its_own_time(monitor):
     """While the thread of the experiment sleeps, newer states arrive."""
     first = monitor.check()
-    see(monitor, 100.5, (0.6, 0.2))
+    add_state(monitor, 100.5, (0.6, 0.2))
     monitor.check_motion(first, np.array([0.1, 0.2]))
 
 
 def test_an_idle_monitor_keeps_no_samples(monitor):
     for k in range(1, 1000):
-        see(monitor, 100 + 0.001 * k)
+        add_state(monitor, 100 + 0.001 * k)
     assert not monitor.take()
     monitor.begin()
     for k in range(MOST_SAMPLES + 1000):
-        see(monitor, 101 + 0.001 * k)
+        add_state(monitor, 101 + 0.001 * k)
     assert len(monitor.take()) == MOST_SAMPLES
     monitor.end()
-    see(monitor, 200.0)
+    add_state(monitor, 200.0)
     assert not monitor.take()
 
 

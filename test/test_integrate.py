@@ -50,7 +50,7 @@ def test_energy_changes_by_the_work_of_torques_and_friction():
 
 
 def test_a_swing_is_that_of_mujoco():
-    """The engine's steps are 0.1 ms long; the error of its positions is in proportion to them."""
+    """The engine's steps are 0.1 ms long; the error of its positions is proportional to them."""
     model = rd.load_model(DAMPED, gravity=GRAVITY)
     torque = np.array([3.0, 1.0])
     own = rd.simulate(model, torque, q=[0.2, 0.5], duration=0.6, times=[0.0, 0.6])

@@ -54,7 +54,7 @@ def test_products_of_factors_are_the_mass_matrix(seed, base, rng):
 
 
 def test_a_long_chain(rng):
-    """The length of its kernels is in proportion to the number of joints."""
+    """The length of its kernels is proportional to the number of joints."""
     text = chain(75)
     model = rd.load_model(text)
     dynamics, functions = rd.Dynamics(model), Catalogue(model)

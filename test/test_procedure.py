@@ -42,10 +42,10 @@ class Arm:
     def has_controller(self):
         return True
 
-    def tell(self, job, status):
+    def send_status(self, job, status):
         pass
 
-    report = tell
+    report = send_status
 
     def advance(self):
         """Let 0.1 s pass; return that nobody has cancelled the goal."""

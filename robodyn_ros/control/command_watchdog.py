@@ -20,7 +20,7 @@ from robodyn_ros.spatial import Array
 
 MOST_JOINTS = 4096
 # places of the fields, of eight bytes each, before the three vectors
-_BEATS, _LAST_BEAT, _ARMED, _TAKEOVERS, _LAST_STAMP, _LAST_LOOK = range(6)
+_BEATS, _LAST_BEAT, _ARMED, _TAKEOVERS, _LAST_STAMP, _LAST_CHECK = range(6)
 _FIELDS = 6
 SIZE = 8 * (_FIELDS + 3 * MOST_JOINTS)
 
@@ -64,14 +64,14 @@ class Pulse:
         self._taken[:len(torque)] = torque
         self._words[_TAKEOVERS] += np.uint64(1)
 
-    def look(self, now: float) -> None:
+    def record_check(self, now: float) -> None:
         """Write the time of a check by the watchdog, s of the monotonic clock."""
-        self._times[_LAST_LOOK] = now
+        self._times[_LAST_CHECK] = now
 
     @property
-    def last_look(self) -> float:
+    def last_check(self) -> float:
         """Time of the watchdog's last check, s of the monotonic clock; 0: no check yet."""
-        return float(self._times[_LAST_LOOK])
+        return float(self._times[_LAST_CHECK])
 
     @property
     def beats(self) -> int:
@@ -193,7 +193,7 @@ class CommandWatchdog:
         now : float
             Monotonic time, s.
         """
-        self._pulse.look(now)
+        self._pulse.record_check(now)
         beats = self._pulse.beats
         if beats != self._beats:
             self._beats, self._seen, self._end, self._zero = beats, now, None, False

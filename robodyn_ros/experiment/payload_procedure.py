@@ -85,7 +85,7 @@ class PayloadProcedure(Procedure):
                                       f'valid: at least {FREE_BYTES}')
             self._move(goal, robot, folder)
             paths['logs'] = [folder / RECORDING]
-        self._tell(Status('reading', 0.0))
+        self._send_status(Status('reading', 0.0))
         logs, without = ([replace(self._read(path, None, kind == 'logs'), period=None)
                           for path in paths[kind]] for kind in ('logs', 'without'))
         found = identify_payload(robot, logs, goal.link, without=without,

@@ -82,7 +82,7 @@ class Port(Protocol):
     def has_controller(self) -> bool:
         """Return whether a controller is subscribed to the motion."""
 
-    def tell(self, job: Job, status: Status) -> None:
+    def send_status(self, job: Job, status: Status) -> None:
         """Send the status of the job to the client."""
 
     def report(self, level: str, text: str) -> None:
@@ -172,7 +172,7 @@ class Procedure:
         elif goal.source == RECORD:
             self._record(folder)
             fresh = [folder / RECORDING]
-        self._tell(Status('reading', 0.0))
+        self._send_status(Status('reading', 0.0))
         # what is recorded now carries the payload, if there is one
         new = {folder / RECORDING, folder / VALIDATION} if goal.payload_link else set()
         logs = [self._read(path, form, path in new or path in loaded)
@@ -189,12 +189,12 @@ class Procedure:
     def _step(self, phase: str) -> None:
         """Report a step of the identification, and stop if the job was stopped."""
         done = PHASES.index(phase) / len(PHASES) if phase in PHASES else 0.0
-        self._tell(Status(f'identify: {phase}', done))
+        self._send_status(Status(f'identify: {phase}', done))
         self._job.check()
 
-    def _tell(self, status: Status) -> None:
+    def _send_status(self, status: Status) -> None:
         self._job.phase = status.phase
-        self._port.tell(self._job, status)
+        self._port.send_status(self._job, status)
 
     def _read(self, path: Path, form: LogFormat | None, loaded: bool) -> Log:
         """Read a log; recordings of this server include motor states and the known motion."""
@@ -233,7 +233,7 @@ class Procedure:
         end = time.monotonic() + PATIENCE
         while not ready() and time.monotonic() < end:
             self._job.check()
-            self._tell(Status(f'waiting for {what}', 0.0))
+            self._send_status(Status(f'waiting for {what}', 0.0))
             time.sleep(STATUS_EVERY)
 
     def _excitation(self, first: Excitation | None, folder: Path) -> Excitation:
@@ -260,12 +260,12 @@ class Procedure:
             plan = validation_plan(first, plan)
             phase, file = 'search for the validation', 'validation_excitation.yaml'
 
-        def tell(state: Progress) -> None:
+        def report(state: Progress) -> None:
             self._job.check()
-            self._tell(Status(phase, min(1.0, state.seconds / plan.budget),
+            self._send_status(Status(phase, min(1.0, state.seconds / plan.budget),
                               condition=state.condition))
 
-        found = optimise_excitation(robot, limits, plan, progress=tell)
+        found = optimise_excitation(robot, limits, plan, progress=report)
         (folder / file).write_text(found.to_yaml(), encoding='utf-8')
         return found
 
@@ -316,8 +316,9 @@ class Procedure:
             if time.monotonic() - reported > STATUS_EVERY:
                 reported = time.monotonic()
                 condition, unexplained = live.state()
-                self._tell(Status(PHASE_OF.get(name, name), fraction, live.samples, condition,
-                                  unexplained.tolist(), monitor.tracking.tolist()))
+                self._send_status(Status(
+                    PHASE_OF.get(name, name), fraction, live.samples, condition,
+                    unexplained.tolist(), monitor.tracking.tolist()))
 
         job.moving = True
         try:

@@ -264,7 +264,7 @@ class LinearModel:
 
     @property
     def follows_load(self) -> bool:
-        """Whether some friction is in proportion to the torque that a gear transmits."""
+        """Whether some friction is proportional to the torque that a gear transmits."""
         return any(column.term[:2] == 'Ft' for column in self.columns)
 
     @property

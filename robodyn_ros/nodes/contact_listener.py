@@ -174,7 +174,7 @@ class ContactListener:
             return 'no messages about contacts arrive, so that the node cannot react to contacts'
         return ''
 
-    def look(self) -> None:
+    def check(self) -> None:
         """Warn if no messages about contacts arrive."""
         if self._fast is not None and self._silent():
             self._node.warn('no_contacts', 'waiting for contacts on the topic '

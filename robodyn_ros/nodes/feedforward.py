@@ -206,11 +206,11 @@ class Feedforward(DynamicsNode):
                                             or self._commands.get_subscription_count()):
             self.warn('no_subscriber', 'nothing subscribes to the commands: '
                       f'{self._torque.topic_name}, {self._commands.topic_name}')
-        self._contacts.look()
+        self._contacts.check()
         if self._outputs is not None:
             self._outputs.efforts.warn(self)
         if self._watchdog is not None:
-            self._watchdog.look()
+            self._watchdog.check()
         for publisher in (self._torque, self._commands):
             others = self.other_publishers(publisher.topic_name)
             if others:
@@ -337,7 +337,7 @@ class Feedforward(DynamicsNode):
         controller, outputs = self._controller, self._outputs
         if self._watchdog is None or controller is None or outputs is None:
             return
-        self._watchdog.tell(Terms.of(controller.law, outputs.order, tuning_values(self),
+        self._watchdog.send_terms(Terms.of(controller.law, outputs.order, tuning_values(self),
                                      1.0 / self.get_parameter('rate').value))
 
 

@@ -20,7 +20,7 @@ from robodyn_ros.simulation.gazebo_bindings import GazeboError, load_bindings
 from robodyn_ros.simulation.gazebo_world import GazeboWorld
 from robodyn_ros.simulation.watchdog import BRAKES_OPEN
 
-LOOK_PERIOD = 0.5  # s of the wall clock between two attempts to find Gazebo
+CHECK_PERIOD = 0.5  # s of the wall clock between two checks whether Gazebo is there
 # s of the wall clock without joint states, which Gazebo sends in pauses as well; in lock-step it
 # may be slow, since nothing moves meanwhile
 LOST = {False: 1.0, True: 10.0}
@@ -57,7 +57,7 @@ class GazeboBridge(RobotWorld):
         self.report('info', f'Gazebo through {load_bindings().version}')
         super().set_up()
         self._made.append(self._close)
-        self.pace(self._look, 1 / LOOK_PERIOD)
+        self.pace(self._check_gazebo, 1 / CHECK_PERIOD)
 
     def waits_for_commands(self) -> bool:
         """Return whether nothing moves in the world before the first command."""
@@ -191,7 +191,7 @@ class GazeboBridge(RobotWorld):
 
     # Gazebo comes and goes ------------------------------------------------------------------
 
-    def _look(self) -> None:
+    def _check_gazebo(self) -> None:
         """Spawn the robot where Gazebo is there and has none; notice when it is gone."""
         gazebo = self._gazebo
         if gazebo is None:

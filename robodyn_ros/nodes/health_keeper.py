@@ -119,7 +119,7 @@ class HealthKeeper:
                 self._health.update(t, q, qd, residual, contact)
             self._news = True
 
-    def look(self) -> None:
+    def check(self) -> None:
         """Judge the health, warn of new changes, and save the state from time to time."""
         health, now = self._health, time.time()
         if health is None:

@@ -227,7 +227,7 @@ class Identification(DynamicsNode):
         """Return whether ~/trajectory has a subscriber."""
         return bool(self._trajectory.get_subscription_count())
 
-    def tell(self, job: Job, status: Status) -> None:
+    def send_status(self, job: Job, status: Status) -> None:
         """Publish a status as feedback."""
         running, (handle, feedback) = self.keeper.running, self._handles[job]
         if handle.is_active:
@@ -323,7 +323,7 @@ class Identification(DynamicsNode):
                result: Any, reason: str) -> None:
         """Give the running nodes a model or a payload, unless there is a reason against it."""
         if not reason:
-            self.tell(job, Status('swap', 0.0))
+            self.send_status(job, Status('swap', 0.0))
             job.phase = 'swap'
             try:
                 result.model_version = swap_model(

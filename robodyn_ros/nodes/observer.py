@@ -202,7 +202,7 @@ class Observer(DynamicsNode):
 
     def publish_diagnostics(self) -> None:
         """Judge the health of the model as well."""
-        self._health.look()
+        self._health.check()
         super().publish_diagnostics()
 
     def more_diagnostics(self) -> dict[str, Any]:

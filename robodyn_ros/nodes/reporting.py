@@ -70,13 +70,13 @@ class ReportingNode(LifecycleNode):
     def start_diagnostics(self, every_second: Callable[[], None],
                           with_news: Callable[[], None]) -> None:
         """Call functions that publish diagnostics: every second, and soon after there are news."""
-        def tell() -> None:
+        def publish_news() -> None:
             self._news.cancel()
             with_news()
 
         timer = self.create_timer, self.destroy_timer
         self.keep(*timer, DIAGNOSE_EVERY, every_second)
-        self._news = self.keep(*timer, DIAGNOSE_WITHIN, tell,
+        self._news = self.keep(*timer, DIAGNOSE_WITHIN, publish_news,
                                clock=Clock(clock_type=ClockType.STEADY_TIME))
 
     def diagnose_soon(self) -> None:

@@ -87,7 +87,7 @@ class Watchdog:
     @property
     def alive(self) -> bool:
         """Whether the process is running and checks the pulse."""
-        looked = self.pulse.last_look
+        looked = self.pulse.last_check
         late = time.monotonic() - (looked + STANDS if looked else self._started + BEGINS_WITHIN)
         if late >= 0:
             return False
@@ -98,7 +98,7 @@ class Watchdog:
             return False
         return not ended.poll(0)  # the connection becomes readable only when the process ends
 
-    def tell(self, terms: Terms | None) -> None:
+    def send_terms(self, terms: Terms | None) -> None:
         """Send the terms by which the watchdog acts from now on."""
         self._send(terms)
 
@@ -123,7 +123,7 @@ class Watchdog:
         """End the process; nothing more is commanded."""
         self._send(GOODBYE)
         self._connection.close()
-        looked = self.pulse.last_look
+        looked = self.pulse.last_check
         if looked and time.monotonic() - looked > LEFT_ALONE:  # it is suspended
             self.kill()
 

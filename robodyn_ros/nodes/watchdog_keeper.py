@@ -30,7 +30,7 @@ class WatchdogKeeper:
         self._stopped = False
         self._start()
 
-    def look(self) -> None:
+    def check(self) -> None:
         """Start a new watchdog in the background if there is none or it does not respond."""
         watchdog = self._watchdog
         if self._stopped or (watchdog is not None and watchdog.alive):
@@ -39,11 +39,11 @@ class WatchdogKeeper:
                                          'restarted')
         self._node.newest_in_background('watchdog', self._replace)
 
-    def tell(self, terms: Terms) -> None:
+    def send_terms(self, terms: Terms) -> None:
         """Send the terms by which the watchdog acts from now on."""
         self._terms = terms
         if self._watchdog is not None:
-            self._watchdog.tell(terms)
+            self._watchdog.send_terms(terms)
 
     def follow(self, controller: Controller, now: float) -> None:
         """Send a sign of life of the controller, and at intervals its holding torque."""
@@ -80,7 +80,7 @@ class WatchdogKeeper:
             self._node.report('error', f'there is no watchdog: {error}')
             return
         if self._terms is not None:
-            watchdog.tell(self._terms)
+            watchdog.send_terms(self._terms)
         self._watchdog = watchdog
 
     def _replace(self) -> None:

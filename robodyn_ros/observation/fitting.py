@@ -2,7 +2,7 @@
 
 The magnitude of a joint's residual is taken as ``scale(speed, inertial torque)`` times a random
 number. The scale is linear in the inertial torque, since wrong inertial parameters cause errors
-in proportion to it, and linear between some speeds, for friction and noise. The tail of the random
+proportional to it, and linear between some speeds, for friction and noise. The tail of the random
 number, `rare_level`, gives the factor of the thresholds. Friction that a joint at rest may hold is
 not random: it is known, and bounded.
 """
