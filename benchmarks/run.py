@@ -19,9 +19,10 @@ from loops import loops
 from many_arms import many_arms
 from scheduling import scheduling
 from speed import ROBOTS, speed
+from threads import threads
 
-ALL = ('speed', 'floating_base', 'loops', 'large_robots', 'latency', 'scheduling', 'closed_loop',
-       'identification', 'birdy', 'excitation', 'fleet', 'many_arms')
+ALL = ('speed', 'floating_base', 'threads', 'loops', 'large_robots', 'latency', 'scheduling',
+       'closed_loop', 'identification', 'birdy', 'excitation', 'fleet', 'many_arms')
 
 if __name__ == '__main__':
     wanted = sys.argv[1:] or ALL
@@ -32,6 +33,8 @@ if __name__ == '__main__':
             print('\n'.join(speed(robot)), end='\n\n', flush=True)
     if 'floating_base' in wanted:
         print('\n'.join(floating_base()))
+    if 'threads' in wanted:
+        print('\n'.join(threads()))
     if 'loops' in wanted:
         print('\n'.join(loops()))
     if 'large_robots' in wanted:

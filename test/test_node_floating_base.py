@@ -1,5 +1,8 @@
 """The node `dynamics` with a floating base: odometry, or TF and an IMU; terms out."""
 
+import re
+from contextlib import ExitStack
+
 import numpy as np
 import pytest
 
@@ -11,10 +14,12 @@ from nav_msgs.msg import Odometry  # noqa: E402
 from robots import joint, link, robot  # noqa: E402
 from ros_world import LATCHED, World, message_at  # noqa: E402
 from sensor_msgs.msg import Imu  # noqa: E402
+from std_msgs.msg import String  # noqa: E402
 from tf2_msgs.msg import TFMessage  # noqa: E402
 
 import robodyn_ros as rd  # noqa: E402
 from robodyn_interfaces.msg import DynamicsTerms  # noqa: E402
+from robodyn_interfaces.srv import SetModel  # noqa: E402
 from robodyn_ros.nodes.processes import NodeProcess  # noqa: E402
 from robodyn_ros.nodes.stamps import nanoseconds, set_nanoseconds  # noqa: E402
 from robodyn_ros.observation.inertial import rotation_of  # noqa: E402
@@ -156,4 +161,27 @@ def test_terms_of_a_floating_base_follow_tf_and_an_imu():
         exact = dynamics.terms(np.array(message.position), np.array(message.velocity))
         np.testing.assert_allclose(message.coriolis, exact.coriolis, atol=1e-12)
         assert process.exit_code is None, process.log()
+    world.close()
+
+
+def test_nodes_without_measurements_of_the_base_refuse_a_floating_one():
+    """They name the joint and what is supported, stay alive, and take the robot on a stand."""
+    names = 'feedforward', 'observer', 'identification', 'simulator'
+    floating = TEXT.replace('</robot>', link('world') + joint(
+        'free', 'floating', 'world', 'base') + '</robot>')
+    held = floating.replace('"floating"', '"fixed"')
+    refused = re.compile("base 'base' floats .joint 'free' of type 'floating'.; only the node "
+                         "dynamics supports this, with odometry_topic or imu_topic .*'fixed'")
+    world = World()
+    with ExitStack() as stack:
+        nodes = [stack.enter_context(NodeProcess(name, '--ros-args')) for name in names]
+        world.describe(floating)
+        for node in nodes:
+            world.wait(lambda node=node: refused.search(node.log()), 'a refusal')
+        world.publish(String, 'robot_description', String(data=held), LATCHED)
+        world.wait_for_model('feedforward')
+        answer = world.call(SetModel, 'feedforward/set_model',
+                            SetModel.Request(robot_description=floating))
+        assert not answer.success and refused.search(answer.message), answer.message
+        assert [node.exit_code for node in nodes] == [None] * len(nodes)
     world.close()

@@ -131,9 +131,8 @@ def _build(request: BuildRequest) -> Built:
                         rotor_model=options['rotor_model'])
     if options.get('temperatures'):
         model = _at_temperatures(model, options['temperatures'])
-    if options['base'] != 'floating':
-        model.require_fixed_base('a node other than dynamics with odometry_topic or '
-                                 'imu_topic')
+    if model.floating and options['base'] != 'floating':
+        raise RobodynError(_floating_base(model))
     payload, notes = request.payload, []
     if payload is not None and payload.link not in model.link_frames:
         if request.payload_is_new:
@@ -156,6 +155,16 @@ def _build(request: BuildRequest) -> Built:
         check = None
         notes.append(f'the model cannot be checked: {error}'[:LONGEST_ERROR])
     return Built(model, '', payload, notes, check)
+
+
+def _floating_base(model: Model) -> str:
+    """Return why a node without measurements of the base refuses a robot whose base floats."""
+    joint = next((finding.joint for finding in model.findings
+                  if (finding.quantity, finding.value) == ('type', 'floating')), 'at the root')
+    return (f"the base {model.description.root!r} floats (joint {joint!r} of type 'floating'); "
+            'only the node dynamics supports this, with odometry_topic or imu_topic '
+            '(docs/howto/quadruped.md); valid for all nodes, if the base is held: a joint of type '
+            "'fixed'")
 
 
 def _at_temperatures(model: Model, temperatures: dict[str, float]) -> Model:

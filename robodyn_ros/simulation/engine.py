@@ -84,7 +84,7 @@ class Simulation:
             if np.isfinite(k)}
         self._springs = known if known.spring.any() else None
         self.true_model: Model = build_model(parse_urdf(text), gravity=gravity)
-        self.true_model.require_fixed_base('the simulation')
+        self.true_model.require_fixed_base('the engine (rd.simulate supports it)')
         self.loops = None if loops is None else ClosedLoopDynamics(self.true_model, loops)
         if self.loops is not None and self._elastic:
             raise SimulationError(f'{next(iter(self._elastic))} is elastic, and the robot has '
