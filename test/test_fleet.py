@@ -31,6 +31,7 @@ from robodyn_ros.fleet import (  # noqa: E402
     search_excitations,
     simulate_fleet,
 )
+from robodyn_ros.fleet import cluster as fleet_cluster  # noqa: E402
 from robodyn_ros.fleet.store import COLUMNS, known_keys, write_rows  # noqa: E402
 
 pytestmark = pytest.mark.slow
@@ -198,7 +199,8 @@ def test_the_best_of_several_searches_for_an_excitation_is_kept(cluster):
 
 
 def test_a_scheduler_that_dies_ends_the_command_and_keeps_what_is_finished(
-        fleet, results, cluster, tmp_path):
+        fleet, results, cluster, tmp_path, monkeypatch):
+    monkeypatch.setattr(fleet_cluster, 'ANSWERS_WITHIN', 3.0)
     address, scheduler, _ = cluster
     catalogue = read_catalogue(fleet[0] / 'catalogue.yaml')
 

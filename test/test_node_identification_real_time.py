@@ -18,6 +18,7 @@ def at_real_pace(planar):
     """The world in real time, with the default lease, and a server that runs."""
     if planar.ended:
         planar.restart()
+    planar.begin(planar.start_pose)  # where the motion begins
     for node, name, value in (('simulator', 'real_time_factor', 1.0),
                               ('identification', 'lease', 0.4)):
         assert planar.world.set_parameter(node, name, value).successful

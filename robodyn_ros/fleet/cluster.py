@@ -11,6 +11,8 @@ from typing import Any
 from robodyn_ros.errors import FleetError
 from robodyn_ros.packages import package
 
+ANSWERS_WITHIN = 10.0  # s, time limit for a scheduler to answer, also after its connection is lost
+
 
 @contextmanager
 def client_of(scheduler: str | None, workers: int | None) -> Iterator[Any]:
@@ -37,7 +39,7 @@ def client_of(scheduler: str | None, workers: int | None) -> Iterator[Any]:
             yield client
         return
     try:
-        client = distributed.Client(scheduler, timeout=10)
+        client = distributed.Client(scheduler, timeout=ANSWERS_WITHIN)
     except (OSError, ValueError) as error:
         raise FleetError(f'no scheduler answers at {scheduler}: {error}') from None
     with client:
