@@ -19,13 +19,17 @@ def arm():
     return rd.load_model(planar_2r(), gravity=(0, -9.81, 0))
 
 
-def logs_of_an_arm(arm, ripple):
-    """Two logs of an arm whose second joint has a torque ripple by its angle."""
+def logs_of_an_arm(arm, ripple, reversed_from=1.0):
+    """Two logs of an arm whose second joint has a torque ripple by its angle.
+
+    The ripple changes its sign at a fraction of each log.
+    """
     rng, logs = np.random.default_rng(3), []
     for seconds in (40, 20):
         motion = fourier_motion(arm, rng, seconds, 100, frequency=1 / seconds, harmonics=14)
         noise = 0.1 * rng.normal(size=motion[1].shape)
-        noise[:, 1] += ripple * np.sin(5 * motion[1][:, 1])
+        later = np.linspace(0, 1, len(noise)) > reversed_from
+        noise[:, 1] += ripple * np.sin(5 * motion[1][:, 1]) * np.where(later, -1, 1)
         logs.append(log_of(arm, motion, noise=noise))
     return logs
 
@@ -48,6 +52,13 @@ def test_a_ripple_is_found_and_lowers_the_error_of_held_out_motions(arm, logs, r
     assert joint.relative_error[0] == validation.relative_error[0]
     assert joint.total < validation.total
     assert 'residual model' in validation.to_text()
+
+
+def test_it_must_predict_no_third_of_a_log_worse(arm):
+    """A ripple that changes its sign in the last quarter of the log is not there in all of it."""
+    found = rd.identify(arm, logs_of_an_arm(arm, 1.5, reversed_from=0.75)[0], friction='coulomb',
+                        residual_model='gaussian_process')
+    assert found.residual_ is None
 
 
 def test_it_is_off_by_default_and_refused_where_it_explains_nothing(arm):

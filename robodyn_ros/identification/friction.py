@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from robodyn_ros.dynamics.joint_terms import stribeck_decay
 from robodyn_ros.errors import UnknownNameError
@@ -67,7 +68,7 @@ class FrictionStates:
     direction: Array
     warmth: Array
 
-    def __getitem__(self, part: slice) -> FrictionStates:
+    def __getitem__(self, part: slice | NDArray[np.int_]) -> FrictionStates:
         """Return a part of the samples."""
         return FrictionStates(self.direction[part], self.warmth[part])
 

@@ -246,13 +246,17 @@ class Observations:
 
     def prediction(self, k: int, theta: Array) -> Array:
         """Return the torque of segment k predicted by parameters, at full rate, (M, rows)."""
-        segment, friction = self.segments[k], self.friction(k)
-        return np.concatenate([
-            self.linear.regressor(segment.q[a:a + STATES], segment.qd[a:a + STATES],
-                                  segment.qdd[a:a + STATES], loaded=segment.loaded,
-                                  friction=friction[a:a + STATES],
-                                  extra=self._extra(segment, slice(a, a + STATES))) @ theta
-            for a in range(0, len(segment.t), STATES)])
+        size = len(self.segments[k].t)
+        return np.concatenate([self.regressor(k, slice(a, a + STATES)) @ theta
+                               for a in range(0, size, STATES)])
+
+    def regressor(self, k: int, places: slice | NDArray[np.int_]) -> Array:
+        """Return the regressor at some samples of segment k, without the filter, (N, rows, p)."""
+        segment = self.segments[k]
+        extra = None if segment.extra is None else segment.extra[places]
+        return self.linear.regressor(segment.q[places], segment.qd[places], segment.qdd[places],
+                                     loaded=segment.loaded, friction=self.friction(k)[places],
+                                     extra=extra)
 
 
 def apart(marks: NDArray[np.bool_], width: int) -> NDArray[np.bool_]:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from robodyn_ros.dynamics.residual_torque import JointResidual, ResidualTorque
 from robodyn_ros.errors import IdentificationError
+from robodyn_ros.identification.friction_choice import CERTAIN_OF_SEVERAL, NEGLIGIBLE
 from robodyn_ros.identification.gram_matrices import estimates_without, grams_of
 from robodyn_ros.identification.left_out import FOLDS
 from robodyn_ros.identification.observations import Observations
@@ -26,7 +27,8 @@ from robodyn_ros.spatial import Array
 
 CENTRES = 200  # largest number of basis functions of a joint; at most half of the blocks
 LEAST_CENTRES = 20  # a joint with fewer has too little data for a residual model
-NEGLIGIBLE, CERTAIN = 0.01, 1.0  # smallest reduction of the error, as in `friction_choice`
+THIRDS = 3  # parts of a single log, each of which is left out as a whole
+JUDGED = 4000  # samples of the raw torque by which the models are compared
 SHORTEST, LONGEST = 0.1, 10.0  # lengths of the kernel, in standard deviations of each input
 LEAST_NOISE = 1e-3  # variance of the noise, relative to that of the residual
 BOUND = 0.99  # quantile of the residuals that limits the residual torque
@@ -61,24 +63,36 @@ class ResidualChoice:
                 'left out of the fit')
 
 
-class Part(NamedTuple):
-    """A part of the data of the fit: log, states (q, qd), W, torque, and the rows in use."""
+class Raw(NamedTuple):
+    """Samples of the raw torque: states (q, qd), W and torque."""
 
-    source: str
+    states: Array
+    w: Array
+    tau: Array
+
+
+class Part(NamedTuple):
+    """A part of the data of the fit, and samples of its raw torque.
+
+    The group is the index of its log or, if there is only one log, of a third of it.
+    """
+
+    group: int
     states: Array
     w: Array
     tau: Array
     used: NDArray[np.bool_]
+    raw: Raw
 
 
 def residual_model(observations: Observations, kept: Sequence[int], theta: Array,
                    ) -> ResidualChoice:
     """Fit and choose the residual model of each joint.
 
-    The data are divided into 20 parts. For each part, the base parameters are fitted without this
-    part, and the residual model without the whole log that contains it, so that the model must
-    hold for another motion. If there is only one log, the residual model is fitted without the
-    part and its two neighbours, whose states are similar.
+    Each log is left out as a whole, or each third of a log if there is only one: base parameters
+    and residual model are fitted to the rest and predict the raw torque that was left out. The
+    model must not predict any of these groups worse. Over all of them it must lower the error as
+    the best of several terms of friction must, whose standard error comes from 20 parts.
 
     Parameters
     ----------
@@ -105,10 +119,7 @@ def residual_model(observations: Observations, kept: Sequence[int], theta: Array
         raise IdentificationError('a residual model needs logs without a payload; all logs have '
                                   'one')
     parts = _parts(observations.changed(plain), list(kept))
-    edges = [np.array([0, len(part.w)]) for part in parts]
-    grams, counts = zip(*(grams_of(part.w, part.tau, part.used, edge) for part, edge in zip(
-        parts, edges, strict=True)), strict=True)
-    estimates = estimates_without(np.concatenate(grams), np.concatenate(counts))
+    estimates = _estimates_without_groups(parts)
     found: dict[str, JointResidual] = {}
     errors: dict[str, tuple[float, float]] = {}
     for row, name in enumerate(linear.joints.joint_names):
@@ -125,14 +136,36 @@ def residual_model(observations: Observations, kept: Sequence[int], theta: Array
 
 def _parts(observations: Observations, kept: list[int]) -> list[Part]:
     """Return the data of the fit in consecutive parts, at least 20 of them."""
-    found, each = [], max(1, -(-FOLDS // len(observations)))
-    for segment, block in zip(observations.segments, observations.blocks(), strict=True):
+    segments, each = observations.segments, max(1, -(-FOLDS // len(observations)))
+    sources = list(dict.fromkeys(segment.source for segment in segments))
+    stride = max(1, sum(len(segment.t) for segment in segments) // JUDGED)
+    found: list[Part] = []
+    for k, (segment, block) in enumerate(zip(segments, observations.blocks(), strict=True)):
         q = np.column_stack([np.interp(block.t, segment.t, column) for column in segment.q.T])
         states = np.concatenate([q, block.qd], axis=1)
-        for part in np.array_split(np.arange(len(block.t)), each):
-            found.append(Part(segment.source, states[part], block.w[part][:, :, kept],
-                              block.tau[part], block.used[part]))
+        places = np.arange(stride // 2, len(segment.t), stride)
+        places = places[segment.measured[places]]
+        raw = Raw(np.concatenate([segment.q, segment.qd], axis=1)[places],
+                  observations.regressor(k, places)[:, :, kept], observations.torque(k)[places])
+        inner = np.linspace(block.t[0], block.t[-1], each + 1)[1:-1]
+        here, there = (np.searchsorted(inner, t) for t in (block.t, segment.t[places]))
+        for part in range(each):
+            group = sources.index(segment.source) if len(sources) > 1 else \
+                THIRDS * len(found) // (each * len(segments))
+            a, b = here == part, there == part
+            found.append(Part(group, states[a], block.w[a][:, :, kept], block.tau[a],
+                              block.used[a], Raw(*(x[b] for x in raw))))
     return found
+
+
+def _estimates_without_groups(parts: list[Part]) -> Array:
+    """Return weighted least squares without each group in turn, shape (G, b)."""
+    grams, counts = (np.concatenate(x) for x in zip(*(
+        grams_of(part.w, part.tau, part.used, np.array([0, len(part.w)])) for part in parts),
+        strict=True))
+    groups = np.array([part.group for part in parts])
+    member = (np.unique(groups)[:, None] == groups).astype(float)
+    return estimates_without(np.tensordot(member, grams, 1), member @ counts)
 
 
 class _Joint:
@@ -140,17 +173,17 @@ class _Joint:
 
     def __init__(self, parts: list[Part], row: int, estimates: Array, theta: Array):
         self.row, self.n = row, parts[0].states.shape[1] // 2
-        sources = [part.source for part in parts]
-        self.others = [[k for k in range(len(parts)) if (
-            sources[k] != source if len(set(sources)) > 1 else abs(k - f) > 1)]
-            for f, source in enumerate(sources)]
+        self.groups = np.array([part.group for part in parts])
         self.states = [part.states[part.used[:, row]] for part in parts]
         w = [part.w[part.used[:, row], row] for part in parts]
         tau = [part.tau[part.used[:, row], row] for part in parts]
-        # residuals of every part by the estimate without each part, and by that of all parts
+        # residuals of every part by the estimate without each group, and by that of all
         self.left = [t[:, None] - x @ estimates.T for t, x in zip(tau, w, strict=True)]
         self.residual = np.concatenate([t - x @ theta for t, x in zip(tau, w, strict=True)])
-        self.size = float(sum((t**2).sum() for t in tau))
+        self.raw_states = [part.raw.states for part in parts]
+        self.raw = [part.raw.tau[:, row] - part.raw.w[:, row] @ estimates[part.group]
+                    for part in parts]
+        self.size = float(sum((part.raw.tau[:, row]**2).sum() for part in parts))
         self.every = np.concatenate(self.states)
         self.deviation = self.every.std(axis=0)
         self.count = min(CENTRES, len(self.every) // 2)
@@ -163,19 +196,25 @@ class _Joint:
 
     def best(self) -> tuple[JointResidual | None, float, float]:
         """Return the model to use, and the squared errors without it and with the best one."""
-        before = np.array([(e[:, f]**2).sum() for f, e in enumerate(self.left)])
+        before = np.array([(e**2).sum() for e in self.raw])
         least, chosen = np.inf, None
         for inputs in INPUTS:
             blank, noise = self._kernel(inputs)
             for factor in NOISES:
                 after = self._left_out(blank, factor * noise)
-                # the best of several candidates is better by chance: a standard error is required
-                margin = CERTAIN * (before - after).std(ddof=1) * np.sqrt(len(after))
-                enough = np.sqrt(after.sum() + margin) < (1 - NEGLIGIBLE) * np.sqrt(before.sum())
                 if after.sum() < least:
                     least = float(after.sum())
-                    chosen = self._fitted(blank, factor * noise) if enough else None
+                    chosen = self._fitted(blank, factor * noise) \
+                        if self._better(before, after) else None
         return chosen, float(before.sum()) / self.size, least / self.size
+
+    def _better(self, before: Array, after: Array) -> bool:
+        """Return whether the squared errors of the parts fall by more than by chance."""
+        gains = before - after
+        deviation = gains.std(ddof=1) * np.sqrt(len(gains))
+        lower = np.sqrt(after.sum() + deviation) < (1 - NEGLIGIBLE) * np.sqrt(before.sum())
+        return bool(lower and gains.sum() > CERTAIN_OF_SEVERAL * deviation and all(
+            gains[self.groups == group].sum() >= 0 for group in set(self.groups)))
 
     def _kernel(self, inputs: str) -> tuple[JointResidual, float]:
         """Return a model without weights, and the noise's variance over that of the process."""
@@ -199,18 +238,17 @@ class _Joint:
         return replace(blank, weights=weights)
 
     def _left_out(self, one: JointResidual, noise: float) -> Array:
-        """Return the squared error of each part, which the fit has not seen."""
+        """Return the squared error of each part's raw torque, which the fit has not seen."""
         features = [one.features(states) for states in self.states]
         squares = np.array([x.T @ x for x in features])
-        products = [x.T @ e for x, e in zip(features, self.left, strict=True)]
-        count, found = len(features), np.zeros(len(features))
-        for f in range(count):
-            train = self.others[f]
-            weights = _weights(one, squares[train].sum(axis=0),
-                               sum(products[k][:, f] for k in train), noise)
-            guess = np.clip(features[f] @ weights, -one.bound, one.bound)
-            found[f] = ((self.left[f][:, f] - guess)**2).sum()
-        return found
+        products = np.array([x.T @ e for x, e in zip(features, self.left, strict=True)])
+        weights = {group: _weights(one, squares[self.groups != group].sum(axis=0),
+                                   products[self.groups != group, :, group].sum(axis=0), noise)
+                   for group in set(self.groups)}
+        return np.array([((e - np.clip(one.features(states) @ weights[group], -one.bound,
+                                       one.bound))**2).sum()
+                         for e, states, group in zip(self.raw, self.raw_states, self.groups,
+                                                     strict=True)])
 
 
 def _weights(one: JointResidual, squares: Array, products: Any, noise: float) -> Array:
