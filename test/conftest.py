@@ -14,6 +14,21 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 # tests of nodes keep many messages; to look through them again and again for cycles takes time
 gc.set_threshold(50_000, 20, 20)
 
+# the files whose tests take longest; they begin first, so that none of them is left for the end
+LONGEST = (
+    'test_identification_runs.py', 'test_closed_loop.py', 'test_dynamics_oracle.py',
+    'test_node_identification.py', 'test_node_identification_results.py', 'test_commands.py',
+    'test_check.py', 'test_fleet.py', 'test_node_simulator.py', 'test_identification.py',
+    'test_docs.py', 'test_excitation.py', 'test_export.py', 'test_dynamics_reference.py',
+    'test_report.py', 'test_node_health.py', 'test_node_faults.py', 'test_node_observer.py',
+    'test_node_feedforward.py', 'test_node_dynamics.py', 'test_measured_logs.py')
+
+
+def pytest_collection_modifyitems(items):
+    """Sort the files by their time; the tests of a file keep their order."""
+    rank = {name: place for place, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: rank.get(item.path.name, len(rank)))
+
 
 @pytest.fixture
 def rng():

@@ -45,6 +45,7 @@ class Client:
 
     def __init__(self, world, **goal):
         self.world, self.feedback, self._read = world, [], 0
+        self.rest = None  # called when the motion is over: what moves on would only cost time
         self._client = ActionClient(world.node, *self.action)
         world.wait(self._client.server_is_ready, 'the server')
         sent = self._client.send_goal_async(
@@ -74,11 +75,21 @@ class Client:
         """Whether the result has arrived."""
         return self._ended.done()
 
+    @property
+    def computes(self):
+        """Whether the motion is over and what was recorded is read."""
+        return bool(self.feedback) and self.feedback[-1].phase.startswith(
+            ('reading', 'identify', 'swap'))
+
     def cancel(self):
         self._handle.cancel_goal_async()
 
     def result(self, timeout=300.0):
         """Wait for the result; its status is in `status`."""
+        if self.rest is not None:
+            self.world.wait(lambda: self.ended or self.computes, 'the end of the motion', timeout)
+            if not self.ended:
+                self.rest()
         self.world.wait(self._ended.done, 'the result', timeout)
         self.status = self._ended.result().status
         self._client.destroy()
@@ -223,6 +234,7 @@ class Planar:
         """Play the known excitation."""
         with self.motion():
             client = self.ask(name, **goal)
+        client.rest = self.hold
         return client
 
     def identify_payload(self, **goal):

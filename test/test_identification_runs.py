@@ -57,7 +57,7 @@ def run(tmp_path_factory):
             'rate:=250.0', f'real_time_factor:={PACE}', f'truth_file:={truth}', *NOISE),
                     controller=('mode:=feedforward_pd', 'hold:=5.0', *GAINS)) as loop, \
             NodeProcess('dynamics'), \
-            server(world, folder / 'runs', 'state_timeout:=600.0', 'start_delay:=10.0',
+            server(world, folder / 'runs', 'state_timeout:=600.0',
                    'lease:=100.0'):  # the server may stall
         motion = fast_motion(loop.model)
         before = rms(loop.follow(motion))
@@ -66,7 +66,10 @@ def run(tmp_path_factory):
         client = Client(world, name='e2e', search_time=5.0, period=10.0, periods=2,
                         torque_margin=0.35, slow=0.05, apply=True)
         client.until('search for the validation', timeout=300.0)
+        taken = len(loop.taken)
+        loop.hold_until(lambda: len(loop.taken) > taken, 'the motion')
         loop.pause(False)
+        client.rest = lambda: loop.pause(True)
         result = client.result()
         assert result.success and result.applied, (result.reasons, loop.controller.log()[-1500:])
         after = rms(loop.follow(motion))
