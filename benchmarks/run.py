@@ -21,37 +21,22 @@ from scheduling import scheduling
 from speed import ROBOTS, speed
 from threads import threads
 
-ALL = ('speed', 'floating_base', 'threads', 'loops', 'large_robots', 'latency', 'scheduling',
-       'closed_loop', 'identification', 'birdy', 'excitation', 'fleet', 'many_arms')
+
+def all_robots() -> list[str]:
+    """Time every robot of the benchmark of speed; return the lines of their tables."""
+    return [line for robot in ROBOTS for line in (*speed(robot), '')]
+
+
+# each prints its table, or returns the lines
+ALL = {'speed': all_robots, 'floating_base': floating_base, 'threads': threads, 'loops': loops,
+       'large_robots': large_robots, 'latency': latency, 'scheduling': scheduling,
+       'closed_loop': closed_loop, 'identification': identification, 'birdy': birdy,
+       'excitation': excitation, 'fleet': fleet, 'many_arms': many_arms}
 
 if __name__ == '__main__':
     wanted = sys.argv[1:] or ALL
     if not set(wanted) <= set(ALL):
         sys.exit(f'unknown benchmark in {" ".join(wanted)}; valid: {", ".join(ALL)}')
-    if 'speed' in wanted:
-        for robot in ROBOTS:
-            print('\n'.join(speed(robot)), end='\n\n', flush=True)
-    if 'floating_base' in wanted:
-        print('\n'.join(floating_base()))
-    if 'threads' in wanted:
-        print('\n'.join(threads()))
-    if 'loops' in wanted:
-        print('\n'.join(loops()))
-    if 'large_robots' in wanted:
-        print('\n'.join(large_robots()))
-    if 'latency' in wanted:
-        print('\n'.join(latency()))
-    if 'scheduling' in wanted:
-        print('\n'.join(scheduling()))
-    if 'closed_loop' in wanted:
-        print('\n'.join(closed_loop()))
-    if 'identification' in wanted:
-        identification()
-    if 'birdy' in wanted:
-        birdy()
-    if 'excitation' in wanted:
-        excitation()
-    if 'fleet' in wanted:
-        fleet()
-    if 'many_arms' in wanted:
-        print('\n'.join(many_arms()))
+    for name, benchmark in ALL.items():
+        if name in wanted:
+            print('\n'.join(benchmark() or ()), flush=True)

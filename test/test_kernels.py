@@ -230,7 +230,7 @@ def test_solutions_are_followed_in_compiled_code(way, rng):
     twice = kernel(lambda p, x: np.array([p[1] * x[0], x[0]]), 2, 1, shape=(2,), key='twice')
     search, scaled = (ContinuationKernel(newton, one, [0], [1], RULES) for one in (None, twice))
     x = rng.uniform(-0.999, 0.999, 403)
-    x[17], x[40] = 1.2, np.nan  # no solution, and no number
+    x[17], x[40] = 1.2, np.nan  # without a solution, and not a number
     known = np.abs(x) < 1
     y = np.sqrt(1 - x**2, where=known, out=np.full(403, np.nan))
     for branch in (1.0, -1.0):

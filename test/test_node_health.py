@@ -37,7 +37,7 @@ class Robot:
         self.motors = root / 'motors.yaml'
         self.motors.write_text(yaml.safe_dump(MOTORS))
         self.file = root / 'observer.health.json'
-        self.file.write_text('[' * 100_000)  # that of a broken disk, say
+        self.file.write_text('[' * 100_000)  # as a broken disk might leave it
         self.dynamics = rd.Dynamics(rd.load_model(TEXT, motors=MOTORS))
         self.observer = self.start_observer()
         words = ('mode:=pd_gravity', 'kp:=[50.0]', 'kd:=[1.0]', 'damping:=[1.0]', 'ramp:=0.1',

@@ -9,6 +9,7 @@ import robodyn_ros as rd
 from robodyn_ros.export.symbolic import equations
 from robodyn_ros.identification.left_out import Folds
 from robodyn_ros.identification.writing import motors_of
+from robodyn_ros.report.tables import parameter_table
 from robodyn_ros.simulation import Simulation
 
 SPRINGS = {'j1': {'linear': 40.0}, 'j2': {'linear': -3.0, 'sine': 5.0, 'cosine': 2.0}}
@@ -79,6 +80,8 @@ def test_springs_are_found_where_they_are():
     assert found.model.spring[1, 0] == pytest.approx(4.0, rel=0.05)
     assert not found.model.spring[0].any() and not plain.model.spring.any()
     assert 'spring of joint2' in found.friction_choice_.to_text()
+    row = next(row for row in parameter_table(found).rows if row[0] == 'Kl:joint2')
+    assert row[1] == 'N m/rad'
 
 
 def test_a_term_must_hold_for_whole_logs():

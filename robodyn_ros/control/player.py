@@ -335,5 +335,5 @@ class Player:
 
     def _drop_beyond(self, name: str, away: Array, tolerance: Array, law: Law) -> None:
         joint = int(np.argmax(away / tolerance))
-        self.drop(f'joint {law.dynamics.joints.joint_names[joint]!r} is {away[joint]:.3g} from '
-                  f'it; valid: at most {name}, {tolerance[joint]:g}', name)
+        self.drop(f'joint {law.dynamics.joints.joint_names[joint]!r} is {away[joint]:.3g} rad or '
+                  f'm from it; valid: at most {name}, {tolerance[joint]:g}', name)

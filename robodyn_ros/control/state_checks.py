@@ -18,9 +18,8 @@ DRAINING = 0.5  # s of age per second, the slowest decrease that indicates a que
 STALL = 0.05  # s
 STALLS = 10  # times the usual time between two signs of life
 SAME_CLOCK = 0.1  # s, largest difference of a stamp from the clock of the system that set it
-# Two clocks are read again, up to so many times, if the thread was interrupted in between for more
-# than so long (s).
-READINGS, APART = 10, 0.001
+READINGS = 10  # largest number of attempts to read two clocks at the same time
+APART = 0.001  # s between the readings, above which the attempt is repeated
 DISTRUST = 2.0  # s after a stall or a jump, in which late states count as having waited in queues
 QUEUED = 60.0  # s, longest time for which a state may have waited in a queue after a jump
 # Bounds of plausible states. They are generous, since a robot that is slightly beyond its limits

@@ -95,7 +95,7 @@ class Pose:
         return linear, angular
 
     def twist_derivatives(self, body: int, c: int) -> tuple[Array, Array]:
-        """Partial derivatives of `twists` of a body's origin by joint position c, (3, b) each."""
+        """Derivatives of `twists` of a body's origin w. r. t. joint position c, (3, b) each."""
         model, carries = self.bodies.model, self.bodies.carries
         linear, angular = np.zeros((2, 3, len(model.parent)))
         if body < 0 or not carries[body, c]:
@@ -143,7 +143,7 @@ class Pose:
         return np.asarray(result, np.float64)
 
     def mass_matrix_derivatives(self) -> Array:
-        """Partial derivatives of M by the coordinates, shape (n, n, n), that by q_k at [k]."""
+        """Derivatives of M, shape (n, n, n); entry k is the derivative with respect to q_k."""
         model = self.bodies.model
         by_joint = np.array([model.row.T @ self._derivative(c) @ model.row
                              for c in range(len(model.parent))]).reshape(-1, model.n, model.n)
@@ -158,7 +158,7 @@ class Pose:
         return np.asarray(np.einsum('ck,cij->kij', model.row, by_joint))
 
     def _derivative(self, c: int) -> Array:
-        """Partial derivative, by joint position c, of the bodies' part of M in s; shape (b, b)."""
+        """Derivative of the bodies' part of M in s with respect to joint position c, (b, b)."""
         model = self.bodies.model
         total = np.zeros((len(model.parent), len(model.parent)))
         for i in np.flatnonzero(self.bodies.carries[:, c]).tolist():

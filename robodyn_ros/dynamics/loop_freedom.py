@@ -46,12 +46,12 @@ def close_loops(table: Callable[[Array, Array], Array], first: Array) -> Array:
 def choose_independent(jacobian: Array, driven: Sequence[int], names: Sequence[str]) -> list[int]:
     """Return the driven joints, and passive ones that complete the degrees of freedom.
 
-    Of the passive joints, those are taken whose motion the others determine least.
+    The passive joints whose motion is determined least by the other chosen joints are taken.
 
     Parameters
     ----------
     jacobian : ndarray, shape (m, b)
-        Derivative of the gaps by all joints, in a closed pose.
+        Derivative of the gaps with respect to all joints, in a closed pose.
     driven : sequence of int
         Indices of the driven joints.
     names : sequence of str

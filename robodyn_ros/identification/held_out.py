@@ -70,7 +70,7 @@ def roll_out(result: Result, logs: Log | Sequence[Log], *,
     """Simulate the identified model along logs, and compare positions.
 
     The model is the physically consistent one, ``result.model``. Coulomb friction changes its sign
-    over 0.01 rad/s or m/s, and steps of 2 ms are implicit in friction. The controller of the
+    over 0.01 rad/s or m/s, and is integrated implicitly in steps of 2 ms. The controller of the
     closed loop has the gains of `automatic_gains`.
 
     Parameters
@@ -92,7 +92,7 @@ def roll_out(result: Result, logs: Log | Sequence[Log], *,
 
 
 def _segments(result: Result, logs: Sequence[Log]) -> list[Segment]:
-    """Return the motions and torques of other logs behind the filters of a fit."""
+    """Return the motions and torques of other logs, filtered like those of the fit."""
     pieces = measured_pieces(result.linear.whole, logs, result.settings, [])
     return segments_of(pieces, result.filtering, [])
 

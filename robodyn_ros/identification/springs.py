@@ -53,8 +53,8 @@ class Springs:
         q : ndarray, shape (N, n)
             rad or m.
         rows : int
-            Number of rows: n, or 2 n for joint torques and motor torques, which both feel the
-            springs.
+            Number of rows: n, or 2 n for joint torques and motor torques, since springs act on
+            both.
         """
         found = np.zeros((len(q), rows, len(self.terms)))
         for k, (row, values, _) in enumerate(self._values(q)):

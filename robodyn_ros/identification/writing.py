@@ -212,7 +212,7 @@ def parameters_of(result: Result, validation: Validation | None = None) -> dict[
             for k, name in enumerate(base.names)},
         'condition': u.condition,
         'residual_model': None if result.residual_ is None else {  # in a file of its own
-            name: {'bumps': len(one.weights), 'bound': one.bound}
+            name: {'gaussian_functions': len(one.weights), 'bound': one.bound}
             for name, one in result.residual_.joints.items()},
         'torques_older_than_positions': {'value': u.delay,
                                          'standard_deviation': u.delay_deviation},  # s

@@ -29,7 +29,9 @@ ENDS_WITHIN = 3.5
 
 def run(make: Callable[..., DynamicsNode], arguments: list[str] | None = None,
         tasks: dict[str, Callable[[Any], Any]] = DynamicsNode.tasks) -> int:
-    """Initialise, make the node, start it, spin it; it publishes its last commands while it can.
+    """Make a node, start it, and spin it until it is interrupted.
+
+    At the end, the node publishes its last commands before the middleware is shut down.
 
     Returns
     -------
@@ -86,7 +88,7 @@ def run(make: Callable[..., DynamicsNode], arguments: list[str] | None = None,
 
 
 def _end_in_time(helper: HelperProcess, code: int) -> None:
-    """End the process with its exit code after `ENDS_WITHIN`, whatever it waits for then."""
+    """End the process with its exit code after `ENDS_WITHIN`, even if it still waits."""
     def end() -> None:
         helper.close()
         os._exit(code)

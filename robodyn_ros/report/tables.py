@@ -180,6 +180,12 @@ def unit_of(name: str) -> str:
         return 'N m s/rad'
     if term.startswith('Ft'):
         return 'none'  # friction over the transmitted torque
+    if term.startswith('Fw'):
+        return 'N m s/rad/K'
+    if term.startswith('Fk'):
+        return 'N m/K'
+    if term == 'Kl':
+        return 'N m/rad'
     return 'N m √(s/rad)' if term.startswith('Fr') else 'N m'
 
 
