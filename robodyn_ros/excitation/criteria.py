@@ -1,7 +1,7 @@
 """Optimality criteria of a motion, functions of its base observation matrix (Kolyubin 5.14-5.16).
 
-Every criterion is a function of the singular values of W, so its gradient by W has the form
-``W V f V'`` with the right singular vectors V and a diagonal matrix f.
+Every criterion is a function of the singular values of W, so its gradient with respect to W has
+the form ``W V f V'`` with the right singular vectors V and a diagonal matrix f.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SHARPNESS = 8  # the smooth condition number: the 8-norm of sigma times that of 
 
 
 class Value(NamedTuple):
-    """A criterion to minimise, and its gradient by x, shape (1 + free, n)."""
+    """A criterion to minimise, and its gradient with respect to x, shape (1 + free, n)."""
 
     value: float
     gradient: Array
