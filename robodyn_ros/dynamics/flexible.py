@@ -251,7 +251,7 @@ class FlexibleDynamics:
         return np.sqrt(np.maximum(squares, 0.0)) / (2 * np.pi)
 
     def _gravity_stiffness(self, q: Array) -> Array:
-        """Return the derivative of gravity by the positions, a symmetric matrix, shape (n, n)."""
+        """Return the derivative of gravity w.r.t. the positions, a symmetric matrix, (n, n)."""
         zero, rows = np.zeros_like(q), []
         for i in range(self.n):
             pulled = self.links.inverse_dynamics_pullback(

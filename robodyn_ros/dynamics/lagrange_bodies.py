@@ -95,7 +95,7 @@ class Pose:
         return linear, angular
 
     def twist_derivatives(self, body: int, c: int) -> tuple[Array, Array]:
-        """Derivatives of `twists` of a body's origin w. r. t. joint position c, (3, b) each."""
+        """Derivatives of `twists` of a body's origin w.r.t. joint position c, (3, b) each."""
         model, carries = self.bodies.model, self.bodies.carries
         linear, angular = np.zeros((2, 3, len(model.parent)))
         if body < 0 or not carries[body, c]:

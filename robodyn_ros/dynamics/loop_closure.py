@@ -76,7 +76,7 @@ class LoopClosure:
                                   self._free, self._bound, RULES)
 
     def table(self, q: Any, qd: Any) -> Any:
-        """Gap of each pair, its derivative by q, and its second time derivative for qdd = 0.
+        """Gap of each pair, its derivative w.r.t. q, and its second time derivative for qdd = 0.
 
         The gap is the first point minus the second, in root axes; shape (3 pairs, b + 2).
         """
@@ -149,7 +149,7 @@ class LoopClosure:
     def motion(self, q: Any, qd: Any) -> Any:
         """G, velocities and drift of all joints in a closed pose, as columns; shape (b, n + 2).
 
-        G is the derivative of all positions by the independent ones; the drift consists of the
+        G is the derivative of all positions w.r.t. the independent ones; the drift consists of the
         accelerations of all joints while those of the independent joints are zero.
         """
         b, n = len(q), len(qd)

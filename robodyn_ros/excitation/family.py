@@ -26,11 +26,11 @@ class Family:
     linear : tuple of (int, float), optional
         Order of the derivative of the joint position that is limited, 0 to 3, and its factor.
     torque : ndarray, shape (N,), optional
-        Derivatives of the values by the torque of the joint.
+        Derivatives of the values w.r.t. the torque of the joint.
     points : ndarray, shape (N, k, 3), optional
-        Derivatives of the values by the points of the tool and of the capsules.
+        Derivatives of the values w.r.t. the points of the tool and of the capsules.
     every : tuple of (int, ndarray), optional
-        With closed loops: derivatives of the values by the positions (order 0) or velocities
+        With closed loops: derivatives of the values w.r.t. the positions (order 0) or velocities
         (order 1) of all joints, shape (N, b).
     """
 

@@ -255,7 +255,7 @@ class Basis:
                       self.accelerations @ x[1:], self.jerks @ x[1:])
 
     def pull(self, q: Array, qd: Array, qdd: Array, qddd: Array | None = None) -> Array:
-        """Return the gradient of a scalar w. r. t. x, (1 + free, n), from that w. r. t. motion."""
+        """Return the gradient of a scalar w.r.t. x, (1 + free, n), from that w.r.t. motion."""
         inner = self.positions.T @ q + self.velocities.T @ qd + self.accelerations.T @ qdd
         if qddd is not None:
             inner = inner + self.jerks.T @ qddd

@@ -78,7 +78,7 @@ class LoopLimits:
         return slopes
 
     def pull(self, motion: Motion, order: int, slopes: Array) -> tuple[Array, Array, Array]:
-        """Return gradients w. r. t. q, qd and qdd of the independent joints from those of all."""
+        """Return gradients w.r.t. q, qd and qdd of the independent joints from those of all."""
         full = self.dynamics.motion(motion.q, motion.qd)
         zero = np.zeros_like(slopes)
         by_q, by_qd = (slopes, zero) if order == 0 else (zero, slopes)

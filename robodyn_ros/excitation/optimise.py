@@ -54,7 +54,7 @@ class _Stop(Exception):
 
 
 class _Evaluation(NamedTuple):
-    """The criterion and the limits at a motion, and their gradients w. r. t. its variables."""
+    """The criterion and the limits at a motion, and their gradients w.r.t. its variables."""
 
     criterion: float
     gradient: Array
@@ -270,7 +270,7 @@ class _Search:
         return self.constraints.dynamics.inverse_dynamics(motion.q, motion.qd, motion.qdd)
 
     def _attained(self, z: Array) -> tuple[Array, Array]:
-        """Return ``gamma - miss``, which must be >= 0, of each goal, and gradients by x, gamma."""
+        """Return ``gamma - miss`` of each goal, which must be >= 0, and its gradients w.r.t. z."""
         here = self._at(z)
         motion = self.basis.motion(self._unscaled(z))
         torque = self._torque(motion)

@@ -209,7 +209,7 @@ class _Derivation:
                               simplified)
 
     def _position(self, joint: Joint) -> tuple[Any, Any]:
-        """Position of a joint, and its derivative by q as a row."""
+        """Position of a joint, and its derivative w.r.t. q as a row."""
         s = sympy()
         leader = joint.mimic.joint if joint.mimic else joint.name
         k = self.model.joint_names.index(leader)

@@ -216,7 +216,7 @@ class FrictionShape:
         return direction * np.sqrt(np.abs(speed))  # Fr
 
     def slope(self, term: str, source: Source, speed: Array) -> Array:
-        """Return the derivative of a term by the speed, shape (N,); at a jump, it is zero."""
+        """Return the derivative of a term w.r.t. the speed, shape (N,); at a jump, it is zero."""
         row = source.row
         jumps = not self.width and term[:2] in _SIGN_TERMS
         step: Any = 1e-6 * self.fast(row)

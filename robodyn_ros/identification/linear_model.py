@@ -75,7 +75,7 @@ class LinearModel:
                                self.friction.springs)
         self.columns = tuple(self._make_columns())
         end = len(self.columns) - (0 if payload is None else len(RIGID))
-        self._sprung = slice(end - len(self.springs.terms), end)
+        self._spring_columns = slice(end - len(self.springs.terms), end)
         self._compiled = [c.standard for c in self.columns if c.standard >= 0
                           and c.standard % STANDARD not in (*LINK_FRICTION, *MOTOR_FRICTION)]
         self._rotors = [k for k, c in enumerate(self.columns) if c.term == 'Ia']
@@ -188,7 +188,7 @@ class LinearModel:
                 result[:, links, :len(self._compiled)] = block
                 result[:, links, self._rotors] = 0.0
         self._add_friction(result, qd, friction, self.loads(result, extra))
-        result[:, :, self._sprung] = self.springs.columns(q, rows)
+        result[:, :, self._spring_columns] = self.springs.columns(q, rows)
         if self._load and loaded:
             body = self.dynamics.regressor(q, qd, qdd, self._load)
             result[:, links, -10:] = body
@@ -204,7 +204,7 @@ class LinearModel:
 
     def pullback(self, q: Array, qd: Array, qdd: Array, g: Array, *,
                  loaded: bool = False) -> tuple[Array, Array, Array]:
-        """Return the gradients of ``sum(g * regressor)`` w. r. t. q, qd and qdd, (N, n) each.
+        """Return the gradients of ``sum(g * regressor)`` w.r.t. q, qd and qdd, (N, n) each.
 
         Parameters
         ----------
@@ -255,7 +255,7 @@ class LinearModel:
             pulled = self.dynamics.regressor_pullback(q, qd, qdd, inner, self._load)
             gradients += np.moveaxis(pulled, 1, 0)
         gradients[1] += self.gears.pullback(qd, g[:, :, self.friction_columns()])
-        gradients[0] += self.springs.pullback(q, g[:, :, self._sprung])
+        gradients[0] += self.springs.pullback(q, g[:, :, self._spring_columns])
         return gradients[0], gradients[1], gradients[2]
 
     def friction_columns(self) -> list[int]:
@@ -332,7 +332,7 @@ class LinearModel:
                 side = column.standard % STANDARD if column.standard >= 0 else -1
                 if side in LINK_FRICTION and not self.coupled(column.body):
                     values[k] += chi[column.standard + 4]
-        values[self._sprung] = self.springs.nominal()
+        values[self._spring_columns] = self.springs.nominal()
         return values
 
     def coupled(self, body: int) -> bool:

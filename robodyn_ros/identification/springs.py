@@ -83,7 +83,7 @@ class Springs:
                 for body, name in self.terms]
 
     def _values(self, q: Array) -> Iterator[tuple[Array, Array, Array]]:
-        """Yield the row of the joint, the values and their derivatives by q, for each term."""
+        """Yield the row of the joint, the values and their derivatives w.r.t. q, by term."""
         for body, name in self.terms:
             row = self.model.row[body]
             coordinates = q[:, 1:] if self.model.floating else q

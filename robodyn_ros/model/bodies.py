@@ -89,7 +89,7 @@ class Bodies:
                 inertial_parameters(inertial), frame.rotation, frame.translation)
 
     def rows(self) -> Array:
-        """Return the derivative of each body's joint velocity by the velocities, (b, n)."""
+        """Return the derivative of each body's joint velocity w.r.t. qd, (b, n)."""
         index = {joint.name: i for i, joint in enumerate(self.coordinates, self._first)}
         rows = np.zeros((len(self.bodies), self._first + len(self.coordinates)))
         for i, joint in enumerate(self.bodies):

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from robodyn_ros.identification import Result, Validation
+from robodyn_ros.identification.friction import is_friction
 from robodyn_ros.numerics import safe_divide
 from robodyn_ros.report.spectrum import amplitude_density
 from robodyn_ros.spatial import Array
@@ -204,14 +205,14 @@ def friction_figure(result: Result) -> Figure:
     model.
     """
     observations, columns = result.observations, result.linear.columns
-    rubs = np.array([column.term.startswith(('F', 'off')) for column in columns])
+    friction = np.array([is_friction(column.term) for column in columns])
     theta, nominal = result.theta_, result.linear.nominal()
     pieces = range(len(observations))
     speed = np.concatenate([segment.qd for segment in observations.segments])
     rest = np.concatenate([observations.torque(k) - observations.prediction(
-        k, np.where(rubs, 0.0, theta)) for k in pieces])
+        k, np.where(friction, 0.0, theta)) for k in pieces])
     curves = [(name, colour, np.concatenate([observations.prediction(
-        k, np.where(rubs, values, 0.0)) for k in pieces]))
+        k, np.where(friction, values, 0.0)) for k in pieces]))
         for name, colour, values in (('description', NOMINAL, nominal),
                                      ('identified', PREDICTED, theta))]
     panels = []
