@@ -331,6 +331,8 @@ def test_trees_and_loops_share_one_interface(rng):
             motion.q, motion.qd, motion.qdd(qdd))), torque, atol=1e-10)
         np.testing.assert_allclose(dynamics.forward_dynamics(q, qd, torque, near=full), qdd,
                                    atol=1e-8)
+        np.testing.assert_allclose(dynamics.regressor(q, qd, qdd, near=full)
+                                   @ dynamics.model.standard_parameters, torque, atol=1e-10)
         assert dynamics.constraint_forces(q, qd, qdd).shape == (len(dynamics.cuts), 6)
         batch = dynamics.constraint_forces(*np.tile([q, qd, qdd], (3, 1, 1)).swapaxes(0, 1))
         assert batch.shape == (3, len(dynamics.cuts), 6)

@@ -109,7 +109,8 @@ CUT = {'links': ['rod', 'rocker'], 'points': [[0.5, 0, 0], [0.4, 0, 0]]}
     ({'driven': ['a', 'b', 'c'], 'cuts': [CUT], 'start': {'a': 1.0, 'b': -0.6, 'c': 1.9}},
      'driven joints is a, b, c'),
     ({'independent': ['a'], 'cuts': [{'links': ['rod', 'rod']}]}, "names 'rod' twice"),
-    ({'independent': ['a'], 'cuts': [CUT]}, 'not closed; valid: one nearer .*example a -0.33'),
+    ({'independent': ['a'], 'cuts': [CUT], 'start': {'a': 0.0}},
+     'not closed; valid: one nearer .*example a -0.33'),
     ({'closed_loop': [['rod', 'rocker']], 'type': ['7d'], 'name_mot': ['a']}, "'7d'.*3d or 6d"),
     ({'closed_loop': [['rod']], 'type': ['3d'], 'name_mot': ['a']}, 'no pair of names'),
     ({'closed_loop': [['rod', 'rocker']], 'type': [], 'name_mot': ['a']}, 'another number'),
@@ -124,6 +125,27 @@ def test_wrong_definitions_are_named(loops, why):
 
 
 START = {'start': {'a': 1.0, 'b': -0.6, 'c': 1.9}}
+
+
+@pytest.mark.parametrize('who', [{'independent': ['a']}, {'driven': ['a']}])
+def test_a_start_is_found_where_none_is_given(who):
+    """At zero all bars lie in one line, 0.1 m apart: singular, and not closed."""
+    four = rd.ClosedLoopDynamics(rd.load_model(FOUR_BAR), who | {'cuts': [CUT]})
+    ends = [four.tree.pose(four.home, link) @ [*point, 1.0]
+            for link, point in zip(CUT['links'], CUT['points'], strict=True)]
+    np.testing.assert_allclose(ends[0], ends[1], atol=1e-9)
+    assert four.joint_names == ('a',) and four.singularity(four.home[:1]) > 0.05
+    copied = rd.ClosedLoopDynamics(rd.load_model(FOUR_BAR), who | {'cuts': [CUT]})
+    np.testing.assert_array_equal(copied.home, four.home)
+
+
+def test_loops_that_no_pose_closes_are_named():
+    far = CUT | {'points': [[5.0, 0, 0], [0.4, 0, 0]]}
+    for who in ({'independent': ['a']}, {'driven': ['a']}):
+        with pytest.raises(rd.ValueRangeError, match='every pose that was tried.*rod and rocker'):
+            rd.ClosedLoopDynamics(rd.load_model(FOUR_BAR), who | {'cuts': [far]})
+
+
 IN_LINE = CUT | {'points': [[0.6, 0, 0], [0.4, 0, 0]]}  # crank, rod and rocker in one line
 
 

@@ -57,7 +57,8 @@ class ClosedLoopDynamics(LoopGradients):
         Cuts and independent joints, see `read_loops`.
     start : array-like, shape (b,), optional
         Positions of all joints from which the loops are first closed; they choose the assembly
-        mode. Default: the start pose in ``loops``, else zero.
+        mode. Default: the start pose in ``loops``. Else zero; if the loops do not close from
+        there, a closed pose near it is looked for, away from singularities if there is one.
     friction_width : float
         See `Dynamics`.
 
@@ -263,9 +264,10 @@ class ClosedLoopDynamics(LoopGradients):
         return np.stack(result, axis=-2)
 
     def regressor(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, *,
-                  base_motion: BaseMotion | None = None) -> Array:
+                  base_motion: BaseMotion | None = None,
+                  near: ArrayLike | None = None) -> Array:
         """Return Y, (n, 17 b) or (N, n, 17 b): torques are ``Y @ model.standard_parameters``."""
-        motion = self.motion(q, qd)
+        motion = self.motion(q, qd, near=near)
         tree = self.tree.regressor(motion.q, motion.qd, motion.qdd(self._array('qdd', qdd)),
                                    base_motion=base_motion)
         return np.asarray(np.swapaxes(motion.matrix, -1, -2) @ tree)

@@ -297,9 +297,10 @@ class FloatingLoopDynamics:
         return np.asarray((turn @ parts[..., None])[..., 0].reshape(forces.shape))
 
     def regressor(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, *,
-                  base_motion: BaseMotion | None = None) -> Array:
+                  base_motion: BaseMotion | None = None,
+                  near: ArrayLike | None = None) -> Array:
         """Return Y: forces and torques are ``Y @ model.standard_parameters``."""
-        motion = self.motion(q, qd)
+        motion = self.motion(q, qd, near=near)
         tree = self.tree.regressor(motion.q, motion.qd, motion.qdd(
             check_array(qdd, self.n, 'qdd')), base_motion=base_motion)
         return np.asarray(np.swapaxes(motion.matrix, -1, -2) @ tree)

@@ -12,11 +12,16 @@ from robodyn_ros.spatial import Array
 CLOSED = 1e-12  # m, gap that counts as closed
 LARGEST = 0.3  # rad or m, largest step of a joint in one iteration
 ITERATIONS = 200  # most iterations to close the loops
+DAMPING = 0.1  # square of a singular value that halves a step, by the square of the gaps, 1/rad^2
+SAMPLES = 20  # poses from which the loops are closed if no start is given
+REGULAR = 0.01  # least motion of the driven joints, of all joints, in a start that is looked for
 SINGULAR = 1e-6  # singular values of the loops' Jacobian below this count as zero, m/rad
 
 
 def close_loops(table: Callable[[Array, Array], Array], first: Array) -> Array:
     """Close the loops by moving all joints as little as possible.
+
+    The steps are those of Levenberg and Marquardt: large gaps damp motions that hardly close them.
 
     Parameters
     ----------
@@ -38,9 +43,59 @@ def close_loops(table: Callable[[Array, Array], Array], first: Array) -> Array:
         if not np.isfinite(size) or size < CLOSED or (size < 1e-9 and size >= before / 2):
             break
         before = size
-        step = np.linalg.pinv(found[:, 1:-1], rcond=SINGULAR) @ gap
+        left, values, right = np.linalg.svd(found[:, 1:-1], full_matrices=False)
+        values = np.where(values > SINGULAR * values[0], values, np.inf)
+        inverse = 1 / (values + DAMPING * gap @ gap / values)  # 0 for singular values of zero
+        step = right.T @ (inverse * (left.T @ gap))
         pose = pose - step * min(1.0, LARGEST / max(float(np.abs(step).max()), 1e-300))
     return pose
+
+
+def closed_start(table: Callable[[Array, Array], Array], first: Array, limits: tuple[Array, Array],
+                 wanted: Sequence[int]) -> Array:
+    """Close the loops from a pose and from others around it, the nearest first.
+
+    Parameters
+    ----------
+    table : callable
+        See `close_loops`.
+    first : ndarray, shape (b,)
+        The pose to start from.
+    limits : tuple of ndarray, shape (b,)
+        Lower and upper limits of the joints.
+    wanted : sequence of int
+        Joints that are to move independently of each other.
+
+    Returns
+    -------
+    ndarray, shape (b,)
+        The first pose within the limits in which the wanted joints move by `REGULAR` or more when
+        all joints move by 1; else the best of all. If no pose closes the loops, that with the
+        smallest gaps.
+    """
+    lower, upper = (np.clip(limit, -np.pi, np.pi) for limit in limits)
+    free = ~(lower < upper)  # joints without limits
+    lower, upper = np.where(free, -np.pi, lower), np.where(free, np.pi, upper)
+    rng, best, most = np.random.default_rng(0), first, (-np.inf, False, -np.inf)
+    for spread in np.linspace(0.0, 1.0, SAMPLES):
+        pose = close_loops(table, first + spread * (rng.uniform(lower, upper) - first))
+        found = table(pose, np.zeros_like(pose))
+        gap = float(np.abs(found[:, 0]).max())
+        within = bool(((pose >= lower) & (pose <= upper) | free).all())
+        regular = _regular(found[:, 1:-1], wanted) if gap < CLOSED else 0.0
+        if within and regular > REGULAR:
+            return pose
+        merit = (-max(gap, CLOSED), within, regular)
+        if merit > most:
+            best, most = pose, merit
+    return best
+
+
+def _regular(jacobian: Array, wanted: Sequence[int]) -> float:
+    """Return how far some joints move, at least, in a motion of all joints of length 1."""
+    _, values, rows = np.linalg.svd(jacobian)
+    motions = rows[int((values > SINGULAR).sum()):].T[list(wanted)]
+    return float(np.linalg.svd(motions, compute_uv=False).min(initial=np.inf))
 
 
 def choose_independent(jacobian: Array, driven: Sequence[int], names: Sequence[str]) -> list[int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,12 +12,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from robodyn_ros.description.robot import Cut
-from robodyn_ros.dynamics.assembly import ROUGH, SINGULAR
+from robodyn_ros.dynamics.assembly import SINGULAR
 from robodyn_ros.dynamics.catalogue import Catalogue
 from robodyn_ros.dynamics.dynamics import Dynamics
 from robodyn_ros.dynamics.forward_dynamics import SingularMassMatrixError
 from robodyn_ros.dynamics.loop_closure import LoopClosure, pairs_of
-from robodyn_ros.dynamics.loop_freedom import choose_independent, close_loops
+from robodyn_ros.dynamics.loop_freedom import choose_independent, close_loops, closed_start
 from robodyn_ros.dynamics.loop_search import LoopSearch
 from robodyn_ros.dynamics.loops import Loops, read_loops
 from robodyn_ros.dynamics.quantities import FullMotion
@@ -25,8 +26,6 @@ from robodyn_ros.kernels import Kernel
 from robodyn_ros.model import Model
 from robodyn_ros.numerics import real_numbers
 from robodyn_ros.spatial import Array
-
-AROUND, POSES_AROUND = 0.2, 5  # rad or m, poses around one that may be singular
 
 
 class LoopKinematics(LoopSearch):
@@ -53,6 +52,8 @@ class LoopKinematics(LoopSearch):
                 raise UnknownNameError('joint of the loops', name, model.joint_names)
         self._pairs = pairs_of(self.loops.cuts)
         first = self._first(start)
+        if start is None and not self.loops.start:
+            first = self._own_start(first)
         if not self.loops.independent:
             first = self._choose_independent(first)
         self._divide(self.loops.independent)
@@ -85,6 +86,32 @@ class LoopKinematics(LoopSearch):
         self._kernels: dict[str, Kernel] = {}
         self._solvers: dict[str, tuple[Callable[..., Array], int]] = {}
 
+    def _own_start(self, first: Array) -> Array:
+        """Return a pose from which the loops close: the given one if possible.
+
+        Raises
+        ------
+        ValueRangeError
+            None is found.
+        """
+        names = self.model.joint_names
+        wanted = self.loops.independent or self.loops.driven
+        self._divide(wanted if self.loops.independent else names)
+        if self._is_closed(first) or len(wanted) == self.model.n:
+            return first
+        with suppress(SingularMassMatrixError):
+            if self._bound and self._search(first, first[self._free])[1]:
+                return first
+        found = closed_start(self._table, first, (self.model.lower, self.model.upper),
+                             [names.index(name) for name in wanted])
+        if not self._is_closed(found):
+            gap, one, other = self._widest(found)
+            raise ValueRangeError(
+                'loops', f'open in every pose that was tried; the best one leaves {gap:.3g} m '
+                f'between {one} and {other}', "cuts that can close, or 'start' with joint "
+                'positions near a pose in which they do')
+        return found
+
     def _choose_independent(self, first: Array) -> Array:
         """Choose passive joints; return a closed pose."""
         names = self.model.joint_names
@@ -97,11 +124,6 @@ class LoopKinematics(LoopSearch):
         chosen = choose_independent(self._jacobian(home), driven, names)
         self.loops = replace(self.loops, independent=tuple(names[k] for k in chosen))
         return home
-
-    def _is_closed(self, pose: Array) -> bool:
-        """Return whether the loops are closed in a pose of all joints; False for NaN."""
-        gaps = self._table(pose, np.zeros_like(pose))[:, 0]
-        return bool(np.abs(gaps).max() < ROUGH)
 
     def _check_count(self, pose: Array) -> None:
         """Raise an error if a closed pose is singular, or if there are too many or few cuts."""
@@ -143,16 +165,6 @@ class LoopKinematics(LoopSearch):
                                   'are not closed', 'one nearer to a pose that closes them, for '
                                   f'example {self._where_all(closed[0])}')
         self._refuse(first[self._free], first, end)
-
-    def _where_all(self, pose: Array) -> str:
-        return ', '.join(f'{name} {x:.4g}' for name, x in zip(
-            self.model.joint_names, pose, strict=True))
-
-    def _around(self, pose: Array) -> list[Array]:
-        """Return closed poses around a pose."""
-        rng = np.random.default_rng(0)
-        starts = pose + AROUND * rng.uniform(-1, 1, (POSES_AROUND, len(pose)))
-        return list(filter(self._is_closed, (close_loops(self._table, x) for x in starts)))
 
     def __repr__(self) -> str:
         """Name and independent joints."""

@@ -8,15 +8,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from robodyn_ros.dynamics.assembly import FARTHEST, SINGULAR
+from robodyn_ros.dynamics.assembly import FARTHEST, ROUGH, SINGULAR
 from robodyn_ros.dynamics.base_motion import BaseMotion
 from robodyn_ros.dynamics.catalogue import MOVING
 from robodyn_ros.dynamics.loop_closure import LoopClosure, Points
+from robodyn_ros.dynamics.loop_freedom import close_loops
 from robodyn_ros.errors import ShapeError, ValueRangeError
 from robodyn_ros.kernels import Kernel
 from robodyn_ros.model import Model
 from robodyn_ros.numerics import real_numbers
 from robodyn_ros.spatial import Array
+
+AROUND, POSES_AROUND = 0.2, 5  # rad or m, poses around one that may be singular
 
 
 class LoopSearch:
@@ -124,16 +127,36 @@ class LoopSearch:
         if not np.abs(q - start[self._free]).max(initial=0.0) < FARTHEST:
             raise ValueRangeError('pose', where, f'less than {FARTHEST:g} rad or m from the pose '
                                   'from which the loops are closed')
-        gaps = np.linalg.norm(self._table(full, np.zeros_like(full))[:, 0].reshape(-1, 3), axis=1)
-        if not np.isfinite(gaps).all():
+        gap, one, other = self._widest(full)
+        if not np.isfinite(gap):
             self._refuse_singular(q)
+        raise ValueRangeError('pose', f'one that leaves {gap:.3g} m between {one} and {other} '
+                              f'({where})', 'one in which the loops close')
+
+    def _widest(self, full: Array) -> tuple[float, str, str]:
+        """Return the largest gap in a pose of all joints, m, and the links beside it."""
+        gaps = np.linalg.norm(self._table(full, np.zeros_like(full))[:, 0].reshape(-1, 3), axis=1)
         first, second = self._pairs[int(np.argmax(gaps))]
-        raise ValueRangeError('pose', f'one that leaves {gaps.max():.3g} m between {first[0]} and '
-                              f'{second[0]} ({where})', 'one in which the loops close')
+        return float(gaps.max()), first[0], second[0]
 
     def _refuse_singular(self, q: Array) -> None:
         raise ValueRangeError(f'pose {self._where(q)}', 'singular', 'one away from singularities '
                               'of the loops, for example reached from another start')
+
+    def _is_closed(self, pose: Array) -> bool:
+        """Return whether the loops are closed in a pose of all joints; False for NaN."""
+        gaps = self._table(pose, np.zeros_like(pose))[:, 0]
+        return bool(np.abs(gaps).max() < ROUGH)
+
+    def _where_all(self, pose: Array) -> str:
+        return ', '.join(f'{name} {x:.4g}' for name, x in zip(
+            self.model.joint_names, pose, strict=True))
+
+    def _around(self, pose: Array) -> list[Array]:
+        """Return closed poses around a pose."""
+        rng = np.random.default_rng(0)
+        starts = pose + AROUND * rng.uniform(-1, 1, (POSES_AROUND, len(pose)))
+        return list(filter(self._is_closed, (close_loops(self._table, x) for x in starts)))
 
     def _closure_kernel(self, name: str) -> Kernel:
         if name not in self._kernels:

@@ -36,6 +36,7 @@ class Loops:
         passive joints that `ClosedLoopDynamics` chooses.
     start : dict of str to float
         Joint positions near a pose in which the loops are closed, rad or m; others are zero.
+        Empty: a closed pose near zero is looked for.
     driven : tuple of str
         The joints that have a motor. Empty: all independent joints.
     """

@@ -24,7 +24,8 @@ class ParameterFunctions(CompiledModel):
 
     def regressor(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike,
                   columns: Sequence[int] | None = None, *,
-                  base_motion: BaseMotion | None = None) -> Array:
+                  base_motion: BaseMotion | None = None,
+                  near: ArrayLike | None = None) -> Array:
         """Y of ``inverse_dynamics = Y @ model.standard_parameters`` (Kolyubin 5.4-5.9).
 
         Parameters
@@ -35,6 +36,8 @@ class ParameterFunctions(CompiledModel):
             Indices into ``model.parameter_names``; default: all 17 of each joint.
         base_motion : BaseMotion, optional
             Motion of the base; default: at rest.
+        near : array-like, optional
+            Has no effect, see `RobotDynamics`.
 
         Returns
         -------
