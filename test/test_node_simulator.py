@@ -12,6 +12,7 @@ from robots import PANDA_URDF, planar_2r  # noqa: E402
 from ros_world import World, seconds, since_reset  # noqa: E402
 from rosgraph_msgs.msg import Clock  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
+from stalls import Starvation  # noqa: E402
 from std_msgs.msg import Float64, Float64MultiArray  # noqa: E402
 from std_srvs.srv import Trigger  # noqa: E402
 from synthetic import own_robot  # noqa: E402
@@ -93,11 +94,11 @@ def test_in_real_time_the_robot_falls_without_commands(running, stalls):
     clocks = world.collect(Clock, '/clock')
     running.reset()
     world.wait(lambda: clocks, 'the clock')
-    begin, began = len(states), time.monotonic()
+    begin, began, starved = len(states), time.monotonic(), Starvation(running.process.pid)
     world.spin(1.0)
     took, count = time.monotonic() - began, len(states) - begin
-    assert 375 - 500 * stalls.total(began) < count < 575 * took
-    assert len(clocks) > 375 - 500 * stalls.total(began)
+    assert count < 575 * took
+    assert min(count, len(clocks)) > 375 - 500 * stalls.total(began) or starved
     assert states[-1].name == ['joint1', 'joint2'] and not any(states[-1].effort)
     steps = np.diff([seconds(m) for m in since_reset(states)])
     np.testing.assert_allclose(steps, 0.002, atol=1e-9)
