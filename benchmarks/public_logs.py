@@ -128,8 +128,8 @@ def xmate(folder):
 def dual_arm(folder):
     """Return an arm of a robot with two, whose first four joints have torque sensors.
 
-    Joints 1 and 3 turn the other way than in the table of the repository: with the table as it
-    is, their torques contradict those of joints 2 and 4.
+    Joints 1 and 3 turn in the opposite direction to the table of the repository: with the table as
+    it is, their torques contradict those of joints 2 and 4.
     """
     table = [(0, -HALF, 0.18, HALF), (0, -HALF, 0, 0), (0, HALF, 0.27, 0),
              (0.03857, -HALF, 0, 0), (0, HALF, 0.2, 0), (0, -HALF, 0, -HALF),

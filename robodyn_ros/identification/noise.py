@@ -116,7 +116,7 @@ class Row:
             1, len(a) + 1)))
         gain = 1 / (1 - turns @ a)
         density = np.abs(gain)**2
-        slopes = 2 * density[:, None] * (turns * gain[:, None]).real  # of the density, by a
+        slopes = 2 * density[:, None] * (turns * gain[:, None]).real  # of the density w.r.t. a
         total = density @ power
         relative = safe_divide(slopes.T @ power, total)  # (p, b)
         spread = _spread(a) / size

@@ -29,8 +29,8 @@ MODEL_PARAMETERS: tuple[tuple[str, Any, str], ...] = (
     ('locked_positions', [0.0], 'position of each of locked_joints, rad or m'),
     ('friction_width', 0.0, 'width of the smooth sign of Coulomb friction, rad/s; 0: the sign '
      'itself'),
-    ('temperature_joints', [''], 'joints whose friction is that of joint_temperatures, as far as '
-     'motors_file says how it depends on them'),
+    ('temperature_joints', [''], 'joints whose friction is adjusted to joint_temperatures, where '
+     'motors_file has their friction_temperature'),
     ('joint_temperatures', [0.0], 'temperature of each of temperature_joints, degrees Celsius'),
 )
 MODEL_PARAMETER_NAMES = tuple(name for name, *_ in MODEL_PARAMETERS)
