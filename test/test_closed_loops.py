@@ -206,8 +206,10 @@ def test_loops_of_a_mujoco_model(tmp_path):
     from_mujoco, ours = rd.ClosedLoopDynamics(model, path), rd.ClosedLoopDynamics(model, LOOPS)
     q = np.array([0.4, 1.5])
     np.testing.assert_allclose(from_mujoco.mass_matrix(q), ours.mass_matrix(q), atol=1e-12)
-    for text, match in ((MJCF.replace('connect', 'weld').replace('anchor="0.4 0 0"', ''),
-                         'mjEQ_WELD'), ('<mujoco', 'cannot be read')):
+    distance = '<tendon><fixed name="t"><joint joint="joint1" coef="1"/></fixed></tendon>'
+    for text, match in ((MJCF.replace('<equality>', distance + '<equality>').replace(
+            '<connect', '<tendon tendon1="t"/><connect'), 'mjEQ_TENDON.*connect or weld'),
+                        ('<mujoco', 'cannot be read')):
         (tmp_path / 'arm.xml').write_text(text)
         with pytest.raises(rd.RobodynError, match=match):
             rd.ClosedLoopDynamics(model, path)

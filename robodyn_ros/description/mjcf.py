@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from robodyn_ros.description.robot import (
+    APART,
     Cut,
     Finding,
     Friction,
@@ -66,22 +67,29 @@ def read_mjcf(source: str | bytes | Path) -> RobotDescription:
 
 
 def cuts_of(compiled: Any) -> tuple[Cut, ...]:
-    """Return the ``connect`` constraints of a compiled model, between bodies or sites."""
+    """Return the ``connect`` and ``weld`` constraints of a compiled model, of bodies or sites."""
     from mujoco import mjtObj
 
-    def anchor(e: int, index: int, offset: int) -> tuple[str, Array]:
-        """Return the body of a constraint, and its point in the frame of the body."""
-        point = compiled.eq_data[e, offset:offset + 3]
+    def end(e: int, index: int, point: Array, turn: Array) -> tuple[str, Array, Array]:
+        """Return the body of a constraint, and the pose that coincides, in the body's frame."""
         if compiled.eq_objtype[e] == mjtObj.mjOBJ_SITE:
-            point, index = compiled.site_pos[index], compiled.site_bodyid[index]
-        return compiled.body(index).name or f'body_{index}', np.array(point)
+            point, turn = compiled.site_pos[index], _rotation(compiled.site_quat[index])
+            index = compiled.site_bodyid[index]
+        return compiled.body(index).name or f'body_{index}', np.array(point), turn
 
     cuts = []
     for e in range(compiled.neq):
-        if compiled.eq_type[e] == CONNECT and compiled.eq_active0[e]:
-            (first, one), (second, other) = (anchor(e, int(compiled.eq_obj1id[e]), 0),
-                                             anchor(e, int(compiled.eq_obj2id[e]), 3))
-            cuts.append(Cut((first, second), np.array([[one, other]])))
+        if compiled.eq_type[e] not in (CONNECT, WELD) or not compiled.eq_active0[e]:
+            continue
+        data, turn, directions = compiled.eq_data[e], np.eye(3), np.zeros((1, 3))
+        points = data[:3], data[3:6]
+        if compiled.eq_type[e] == WELD:  # the second body's point comes first
+            points, turn = (data[3:6], data[:3]), _rotation(data[6:10])
+            directions = np.vstack([directions, APART * np.eye(3)[:2]])
+        ends = [end(e, int(compiled.eq_obj1id[e]), points[0], turn),
+                end(e, int(compiled.eq_obj2id[e]), points[1], np.eye(3))]
+        cuts.append(Cut((ends[0][0], ends[1][0]), np.array([
+            [point + axes @ way for _, point, axes in ends] for way in directions])))
     return tuple(cuts)
 
 
@@ -116,12 +124,24 @@ class _Reader:
             replace(joint, mimic=mimics[joint.name]) if joint.name in mimics else joint
             for joint in self.joints), self.findings)
         self._report_ignored()
+        cuts = self._cuts()
         return RobotDescription(
             _model_name(m), tuple(self.links), joints,
             motors=self.motors, springs=self.springs,
             link_friction=self.link_friction, findings=tuple(self.findings), floating=floating,
             gravity=(0.0, 0.0, 0.0) if m.opt.disableflags & GRAVITY_OFF else tuple(
-                map(float, m.opt.gravity)), cuts=cuts_of(m))
+                map(float, m.opt.gravity)), cuts=cuts)
+
+    def _cuts(self) -> tuple[Cut, ...]:
+        """Return the constraints between links of the robot."""
+        names = {link.name for link in self.links}
+        cuts = cuts_of(self.model)
+        for cut in cuts:
+            for other in {*cut.links} - names:
+                self.findings.append(Finding(
+                    other, 'equality', ', '.join(cut.links), 'MJCF', False,
+                    'this body is no link of the robot, which is not held there'))
+        return tuple(cut for cut in cuts if names.issuperset(cut.links))
 
     def _robot(self) -> tuple[int, list[int], bool]:
         """Return the root body, the bodies of the robot, and whether the root floats."""
@@ -245,16 +265,12 @@ class _Reader:
 
     def _report_ignored(self) -> None:
         m = self.model
-        closed = [self.name('EQUALITY', e) for e in range(m.neq) if m.eq_type[e] == CONNECT]
+        closed = [self.name('EQUALITY', e) for e in range(m.neq) if m.eq_type[e] in (
+            CONNECT, WELD) and m.eq_active0[e]]
         if closed:
             self.findings.append(Finding(WORLD, 'equality', ', '.join(closed[:20]), 'MJCF', True,
                                          'these close loops: Dynamics leaves them open, '
                                          'ClosedLoopDynamics closes them'))
-        welds = [self.name('EQUALITY', e) for e in range(m.neq) if m.eq_type[e] == WELD]
-        if welds:
-            self.findings.append(Finding(WORLD, 'equality', ', '.join(welds[:20]), 'MJCF', False,
-                                         'welds are left open; ClosedLoopDynamics closes those '
-                                         'that its file names'))
         if m.nflex:
             self.findings.append(Finding(WORLD, 'flexes', int(m.nflex), 'MJCF', False,
                                          'bodies do not deform'))

@@ -11,6 +11,7 @@ from robodyn_ros.description.robot import Finding, Joint, Link, RobotDescription
 from robodyn_ros.description.sdf_elements import Pose
 from robodyn_ros.description.sdf_frames import WORLD
 from robodyn_ros.description.sdf_tree import (
+    CLOSING,
     Connection,
     Groups,
     couple_gearboxes,
@@ -18,6 +19,7 @@ from robodyn_ros.description.sdf_tree import (
     divide,
     joints_of,
     root_of,
+    split,
 )
 from robodyn_ros.description.tree import check_mimics
 from robodyn_ros.errors import DescriptionError
@@ -62,6 +64,18 @@ def robot_of(name: str, links: Mapping[str, Link], poses: Mapping[str, Pose],
                                     if joint.child in members])
     root = root_of(members, connections)
     tree, closing = divide(connections, root)
+    for joint in [joint for joint in closing if joint.type not in CLOSING]:
+        tree_part, closure = split(joint)
+        tree.append(tree_part)
+        closing[closing.index(joint)] = closure
+        poses = {**poses, tree_part.child: poses[joint.child]}
+        links = {**links, tree_part.child: Link(tree_part.child, line=joint.line)}
+        members.append(tree_part.child)
+    for joint in tree:
+        if joint.type == 'ball':
+            findings.append(Finding(joint.name, 'ball', ', '.join(
+                f'{joint.name}_{letter}' for letter in 'xyz'), 'SDF', True, 'three hinges take '
+                'its place, which are singular where the second one is at 90 degrees'))
     built: list[Link] = [Link(WORLD)] if root == WORLD else []
     built += [links[link] for link in members]
     joints: list[Joint] = []

@@ -167,17 +167,7 @@ def divide(connections: Sequence[Connection], root: str) -> tuple[list[Connectio
 
 
 def cut_of(joint: Connection, poses: Mapping[str, Pose]) -> Cut:
-    """Return the points that coincide where a joint closes a loop.
-
-    Raises
-    ------
-    DescriptionError
-        Coinciding points cannot express what the joint constrains.
-    """
-    if joint.type not in CLOSING:
-        raise DescriptionError(f'a {joint.type} joint closes a loop', element=joint.where,
-                               line=joint.line, valid='a loop that is closed by a joint of type '
-                               f'{", ".join(CLOSING)}')
+    """Return the points that coincide where a joint of a type in `CLOSING` closes a loop."""
     directions: list[Array] = [axis.direction for axis in joint.axes]
     if joint.type == 'fixed':
         directions = list(np.eye(3)[:2])
@@ -187,28 +177,30 @@ def cut_of(joint: Connection, poses: Mapping[str, Pose]) -> Cut:
         for point in points]))
 
 
+def split(joint: Connection) -> tuple[Connection, Connection]:
+    """Return a joint that moves a massless link, and the fixed joint that closes the loop there.
+
+    This serves joints whose constraints coinciding points cannot express.
+    """
+    link = f'{joint.name} end'
+    return replace(joint, child=link), Connection(
+        joint.name, 'fixed', link, joint.child, joint.position, line=joint.line)
+
+
 def joints_of(joint: Connection, poses: Mapping[str, Pose]) -> tuple[list[Joint], list[Link]]:
     """Return a joint of the tree as joints of a description, and the massless links between them.
 
-    A universal joint becomes two hinges, ``NAME_axis`` and ``NAME_axis2``, and a screw a hinge and
-    a slide ``NAME_advance`` that follows it. If the axis of a hinge does not pass through the
-    origin of its link, the hinge moves a massless link ``NAME frame``, to which the link is fixed.
-
-    Raises
-    ------
-    DescriptionError
-        It is a ball joint.
+    A universal joint becomes two hinges, ``NAME_axis`` and ``NAME_axis2``, a ball joint three,
+    ``NAME_x``, ``NAME_y`` and ``NAME_z``, about the axes of its link, and a screw a hinge and a
+    slide ``NAME_advance`` that follows it. If the axis of a hinge does not pass through the origin
+    of its link, the hinge moves a massless link ``NAME frame``, to which the link is fixed.
     """
-    if joint.type == 'ball':
-        raise DescriptionError('is a ball joint', element=joint.where, line=joint.line,
-                               valid='fixed, revolute, continuous, prismatic, universal, screw; '
-                               'ball where it closes a loop')
     (above, start), (turn, end) = poses[joint.parent], poses[joint.child]
     offset = turn.T @ (end - joint.position)  # of the link's origin from that of the joint
     axes = [turn.T @ axis.direction for axis in joint.axes]
     beside = joint.type not in ('fixed', 'prismatic') and any(
         np.abs(np.cross(axis, offset)).max() > ON_AXIS for axis in axes)
-    beside = beside or (joint.type == 'universal' and bool(offset.any()))
+    beside = beside or (joint.type in ('universal', 'ball') and bool(offset.any()))
     links: list[Link] = []
     joints: list[Joint] = []
     parent = joint.parent
@@ -229,6 +221,10 @@ def joints_of(joint: Connection, poses: Mapping[str, Pose]) -> tuple[list[Joint]
         names = [f'{joint.name}_axis', f'{joint.name}_axis2']
         add(names[0], 'revolute', names[0], axes[0], **first.limits, mimic=first.mimic)
         add(names[1], 'revolute', last, axes[1], **second.limits, mimic=second.mimic)
+    elif joint.type == 'ball':
+        for letter, axis in zip('xyz', np.eye(3), strict=True):
+            name = f'{joint.name}_{letter}'
+            add(name, 'continuous', last if letter == 'z' else name, axis)
     elif joint.type == 'screw':
         only, slide = joint.axes[0], f'{joint.name}_advance'
         add(joint.name, 'revolute', slide, axes[0], **only.limits, mimic=only.mimic)

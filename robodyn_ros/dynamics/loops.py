@@ -59,7 +59,7 @@ def read_loops(source: str | Path | Mapping[str, Any], known: tuple[Cut, ...] = 
         axes: [[0, 0, 1], [0, 0, 1]]           # a common axis through the points
       - {links: [link5, link6], frames: true}  # the links' frames coincide
     driven: [joint1]        # the other independent joints are passive; default: all are driven
-    mjcf: arm.xml                              # and every <connect> of this MuJoCo model
+    mjcf: arm.xml                              # and every <connect> and <weld> of this model
     ```
 
     With ``driven`` and without ``independent``, passive joints are chosen to complete the degrees
@@ -104,7 +104,7 @@ def read_loops(source: str | Path | Mapping[str, Any], known: tuple[Cut, ...] = 
 
 
 def connects_of(path: Path) -> tuple[Cut, ...]:
-    """Return the ``connect`` constraints of a MuJoCo model, MJCF.
+    """Return the ``connect`` and ``weld`` constraints of a MuJoCo model, MJCF.
 
     Raises
     ------
@@ -124,9 +124,10 @@ def connects_of(path: Path) -> tuple[Cut, ...]:
                                valid='a MuJoCo model') from None
     for k in range(model.neq):
         kind = mujoco.mjtEq(model.eq_type[k])
-        if kind not in (mujoco.mjtEq.mjEQ_JOINT, mujoco.mjtEq.mjEQ_CONNECT):
+        if kind not in (mujoco.mjtEq.mjEQ_JOINT, mujoco.mjtEq.mjEQ_CONNECT,
+                        mujoco.mjtEq.mjEQ_WELD):
             raise DescriptionError(f'has a constraint {kind.name}', element=str(path),
-                                   valid='constraints of the kind connect')
+                                   valid='constraints of the kind connect or weld')
     return cuts_of(model)
 
 
