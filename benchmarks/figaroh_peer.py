@@ -23,17 +23,17 @@ def main():
     with np.load(path) as log:
         q, tau = log['q'], log['tau']
     n, times = robot.model.nv, {}
-    start = time.perf_counter()
+    start = time.process_time()
     b, a = scipy.signal.butter(4, 100 / (rate / 2) if rate > 250 else 0.3)
     q = scipy.signal.filtfilt(b, a, q, axis=0)
     qd = np.gradient(q, 1 / rate, axis=0)
     qdd = np.gradient(qd, 1 / rate, axis=0)
-    before = time.perf_counter()
+    before = time.process_time()
     config = RegressorConfig(has_friction=True, has_actuator_inertia=True, has_joint_offset=True,
                              additional_columns=4)
     w = RegressorBuilder(robot, config).build_basic_regressor(
         q, qd, qdd, {'act_idxv': list(range(n))})
-    times['regressor'] = time.perf_counter() - before
+    times['regressor'] = time.process_time() - before
     names = [f'p{k}' for k in range(w.shape[1])]
     rows = w.reshape(n, len(q), -1)
     step = 10
@@ -41,18 +41,18 @@ def main():
         row, step, axis=0), step, axis=0) for row in rows])
     torque = np.concatenate([scipy.signal.decimate(scipy.signal.decimate(
         column, step), step) for column in tau.T])
-    before = time.perf_counter()
+    before = time.process_time()
     dead, _ = get_index_eliminate(decimated, dict.fromkeys(names, 0.0), 1e-6)
     kept = [k for k in range(len(names)) if k not in set(dead)]
     _, _, _, values = QRDecomposer().double_decomposition(
         torque, decimated[:, kept], [names[k] for k in kept])[:4]
-    times['base parameters'] = time.perf_counter() - before
+    times['base parameters'] = time.process_time() - before
     # weighted least squares on the base parameters, as its own examples do
     wb = decimated[:, kept]
     variance = ((torque - wb @ np.linalg.lstsq(wb, torque, rcond=None)[0]) ** 2).reshape(n, -1)
     weight = np.repeat(1 / np.sqrt(variance.mean(axis=1)), len(torque) // n)
     np.linalg.lstsq(wb * weight[:, None], torque * weight, rcond=None)
-    times['pipeline'] = time.perf_counter() - start
+    times['pipeline'] = time.process_time() - start
     print(json.dumps({'times': times, 'count': len(values)}))
 
 
