@@ -115,7 +115,8 @@ def test_two_interrupts_end_the_command_although_the_server_does_not_answer(plan
         finally:
             process.kill()
             os.kill(planar.server.pid, signal.SIGCONT)
-    assert process.returncode == 130 and 'Traceback' not in output, output
+    # the second one may end Python while it exits: shells report 130 in both cases
+    assert process.returncode in (130, -signal.SIGINT) and 'Traceback' not in output, output
 
 
 # the swap -------------------------------------------------------------------------------------
