@@ -45,7 +45,7 @@ def test_all_methods_find_the_robot(results):
 
 
 @pytest.mark.parametrize('method', ['total', 'instrumental', 'didim', 'likelihood'])
-def test_noise_of_positions_biases_least_squares_more_than(method, results):
+def test_noise_of_positions_biases_weighted_least_squares_more(method, results):
     plain, better = results['weighted'], results[method]
     assert error_of(better.estimate_.values, better) < 0.5 * error_of(
         plain.estimate_.values, plain)

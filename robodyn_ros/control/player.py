@@ -48,7 +48,7 @@ class ReferenceRefused(RobodynError):
 
 @dataclass(frozen=True, eq=False)
 class Law:
-    """Dynamics, tuning and tolerances of a controller; always replaced as a whole.
+    """A control law with its dynamics, tuning and tolerances; always replaced as a whole.
 
     Attributes
     ----------

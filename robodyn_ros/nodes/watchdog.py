@@ -25,13 +25,13 @@ from robodyn_ros.nodes.stamps import set_nanoseconds
 
 TASK = 'watchdog'
 PERIOD = 0.005  # s between two checks of the pulse
-TELL_EVERY = 0.02  # s between two updates of the holding torque
-SAID_ZERO = 0.5  # s for which zero is repeated after the watched process has ended
+UPDATE_PERIOD = 0.02  # s between two updates of the holding torque
+ZERO_REPEATED = 0.5  # s for which zero is repeated after the watched process has ended
 LONGEST_END = 3  # s, time limit for the end of the process
 BEGINS_WITHIN = 60.0  # s, time limit for the first check of the process
-LEFT_ALONE = 0.5  # s without a check, after which the process is killed when it should end
-STANDS = 2.0  # s without a check, after which the process no longer counts as alive
-GOODBYE = 'goodbye'
+KILLED_AFTER = 0.5  # s without a check, after which the process is killed when it should end
+ALIVE_FOR = 2.0  # s without a check, after which the process no longer counts as alive
+END = 'end'  # message that ends the process
 
 
 @dataclass(frozen=True)
@@ -81,15 +81,15 @@ class Watchdog:
         finally:
             os.close(memory)
         self._started = time.monotonic()
-        self._takeovers, self._told = 0, 0.0
+        self._takeovers, self._updated = 0, 0.0
         self._send((place, ()))
 
     @property
     def alive(self) -> bool:
         """Whether the process is running and checks the pulse."""
-        looked = self.pulse.last_check
-        late = time.monotonic() - (looked + STANDS if looked else self._started + BEGINS_WITHIN)
-        if late >= 0:
+        checked = self.pulse.last_check
+        alive_until = checked + ALIVE_FOR if checked else self._started + BEGINS_WITHIN
+        if time.monotonic() >= alive_until:
             return False
         ended = select.poll()
         try:
@@ -104,8 +104,8 @@ class Watchdog:
 
     def follow(self, controller: Controller, now: float) -> None:
         """Signal that the controller is alive, and regularly update the holding torque."""
-        if now - self._told > TELL_EVERY:
-            self._told = now
+        if now - self._updated > UPDATE_PERIOD:
+            self._updated = now
             self.pulse.holds(controller.holding_torque())
         self.pulse.beat(now, controller.armed)
 
@@ -121,10 +121,10 @@ class Watchdog:
 
     def stop(self) -> None:
         """End the process; nothing more is commanded."""
-        self._send(GOODBYE)
+        self._send(END)
         self._connection.close()
-        looked = self.pulse.last_check
-        if looked and time.monotonic() - looked > LEFT_ALONE:  # it is suspended
+        checked = self.pulse.last_check
+        if checked and time.monotonic() - checked > KILLED_AFTER:  # it is suspended
             self.kill()
 
     def kill(self) -> None:
@@ -172,7 +172,7 @@ def watch(argument: tuple[Any, socket.socket, tuple[int, ...]]) -> None:
         now = time.monotonic()
         if not dead:
             news = _news(connection)
-            if news == GOODBYE:
+            if news == END:
                 break
             if news is EOFError:
                 dead = True
@@ -193,7 +193,7 @@ def watch(argument: tuple[Any, socket.socket, tuple[int, ...]]) -> None:
                 f'{place.name} commands again: the watchdog ends')
         if dead and (watchdog.done or not acting):
             ended = ended or now
-            if now - ended > SAID_ZERO:
+            if now - ended > ZERO_REPEATED:
                 break
         time.sleep(PERIOD)
     # The middleware may hang when its node is destroyed; the alarm of the kernel then ends the
@@ -206,7 +206,7 @@ def watch(argument: tuple[Any, socket.socket, tuple[int, ...]]) -> None:
 
 
 def _news(connection: socket.socket) -> Any:
-    """Return what the watched node has sent: a tuple of terms, `GOODBYE`, EOFError, or None."""
+    """Return what the watched node has sent: a tuple of terms, `END`, EOFError, or None."""
     connection.settimeout(0.0)
     try:
         if not connection.recv(1, socket.MSG_PEEK):
@@ -216,4 +216,4 @@ def _news(connection: socket.socket) -> Any:
         return None
     except (OSError, EOFError):
         return EOFError
-    return value if value == GOODBYE else (value,)
+    return value if value == END else (value,)
