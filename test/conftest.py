@@ -35,6 +35,23 @@ def rng():
     return np.random.default_rng(20260101)
 
 
+@pytest.fixture(scope='session')
+def planar_arm():
+    """A planar arm with two joints."""
+    from robots import planar_2r
+
+    import robodyn_ros as rd
+    return rd.load_model(planar_2r())
+
+
+@pytest.fixture
+def planar_motion(planar_arm, rng):
+    """Times, positions, velocities, accelerations and torques of a motion of the planar arm."""
+    from synthetic import dynamic_motion
+
+    return dynamic_motion(planar_arm, rng)
+
+
 @pytest.fixture
 def world():
     """The test's view of the ROS graph; for tests that have ROS."""

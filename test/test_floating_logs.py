@@ -221,6 +221,9 @@ def test_what_a_log_lacks_is_named(robot, recorded, tmp_path):
     pose, joints, names = short['q'][:, :7], short['q'][:, 7:], robot.joint_names
     with pytest.raises(rd.LogError, match='length 2.*x, y, z, w'):
         rd.FloatingBaseLog(short['t'], pose * 2, joints, names)
+    with pytest.raises(rd.LogError, match='30 of 100 .* not finite, most in the wrench on footL'):
+        rd.FloatingBaseLog(short['t'], pose, joints, names, wrenches={'footL': np.where(
+            np.arange(100)[:, None] < 30, np.nan, short['footL'])})
     log = rd.FloatingBaseLog(short['t'], pose, joints, names)
     with pytest.raises(rd.LogError, match='differ in what was measured'):
         rd.floating_base_motion(robot, [log, rd.FloatingBaseLog(

@@ -6,20 +6,8 @@ import numpy as np
 import pytest
 from measured_logs import DATA, ur10
 from robots import planar_2r
-from synthetic import dynamic_motion
 
 import robodyn_ros as rd
-
-
-@pytest.fixture(scope='module')
-def arm():
-    return rd.load_model(planar_2r())
-
-
-@pytest.fixture
-def motion(arm, rng):
-    return dynamic_motion(arm, rng)
-
 
 # reading --------------------------------------------------------------------------------------
 
@@ -49,18 +37,18 @@ def write_bag(path, storage, messages):
 
 
 @pytest.mark.parametrize('storage', ['SQLITE3', 'MCAP'])
-def test_bags_of_both_storages(arm, motion, tmp_path, storage):
-    t, q, qd, _, tau = motion
+def test_bags_of_both_storages(planar_arm, planar_motion, tmp_path, storage):
+    t, q, qd, _, tau = planar_motion
     messages = [(round(s * 1e9), ('led', 'j2', 'j1'), [0, *x[::-1]], [0, *v[::-1]],
                  [0, *e[::-1]]) for s, x, v, e in zip(t, q, qd, tau, strict=True)]
     messages.insert(3, (5, ('j1',), [1.0], [], []))  # one state lacks a joint
     write_bag(tmp_path / 'bag', storage, messages)
-    log = rd.read_log(tmp_path / 'bag', arm).for_model(arm)
+    log = rd.read_log(tmp_path / 'bag', planar_arm).for_model(planar_arm)
     np.testing.assert_allclose(log.q, q)
     np.testing.assert_allclose(log.tau, tau)
     assert '1 states without' in ' '.join(log.notes) and 'led' in ' '.join(log.notes)
     (tmp_path / 'bag/metadata.yaml').unlink()
-    assert len(rd.read_log(tmp_path / 'bag', arm)) == len(t)
+    assert len(rd.read_log(tmp_path / 'bag', planar_arm)) == len(t)
 
 
 def test_truncated_bag_keeps_what_came_before(tmp_path):
@@ -78,8 +66,8 @@ def test_truncated_bag_keeps_what_came_before(tmp_path):
         rd.read_log(cut, model)
 
 
-def test_csv_and_npz(arm, motion, tmp_path):
-    t, q, qd, _, tau = motion
+def test_csv_and_npz(planar_arm, planar_motion, tmp_path):
+    t, q, qd, _, tau = planar_motion
     for header, name in (('t,q_1,q_2,dq_1,dq_2,tau_1,tau_2', 'numbers.csv'),
                          ('time,position_j1,position_j2,velocity_j1,velocity_j2,effort_j1,'
                           'effort_j2', 'names.csv')):
@@ -88,68 +76,68 @@ def test_csv_and_npz(arm, motion, tmp_path):
                    comments='')
         with path.open('a') as file:
             file.write('1,2,3\n')
-        log = rd.read_log(path, arm)
+        log = rd.read_log(path, planar_arm)
         np.testing.assert_allclose(log.q, q)
         np.testing.assert_allclose(log.tau, tau)
         assert '1 lines with a different number' in ' '.join(log.notes)
     np.savez(tmp_path / 'log.npz', time=t, pos=np.rad2deg(q), effort=tau * 0.5)
-    log = rd.read_log(tmp_path / 'log.npz', arm, {'degrees': True, 'torque_scale': [2, 2]})
+    log = rd.read_log(tmp_path / 'log.npz', planar_arm, {'degrees': True, 'torque_scale': [2, 2]})
     np.testing.assert_allclose(log.q, q)
     np.testing.assert_allclose(log.tau, tau)
 
 
-def test_csv_without_header_by_column_numbers(arm, motion, tmp_path):
-    t, q, qd, _, tau = motion
+def test_csv_without_header_by_column_numbers(planar_arm, planar_motion, tmp_path):
+    t, q, qd, _, tau = planar_motion
     path = tmp_path / 'bare.csv'
     np.savetxt(path, np.column_stack([t, qd, q, tau]), delimiter=',')
     columns = {'time': '1', 'velocity': '2-3', 'position': '4-5', 'torque': '6-7'}
-    log = rd.read_log(path, arm, columns)
+    log = rd.read_log(path, planar_arm, columns)
     assert len(log) == len(t)
     np.testing.assert_allclose(log.q, q)
     np.testing.assert_allclose(log.tau, tau)
     (tmp_path / 'format.yaml').write_text('{time: 1, position: 4-5, torque: 6-7}')
-    np.testing.assert_allclose(rd.read_log(path, arm, tmp_path / 'format.yaml').q, q)
+    np.testing.assert_allclose(rd.read_log(path, planar_arm, tmp_path / 'format.yaml').q, q)
     with pytest.raises(rd.LogError, match='valid: 1 to 7'):
-        rd.read_log(path, arm, columns | {'torque': '6-9'})
+        rd.read_log(path, planar_arm, columns | {'torque': '6-9'})
 
 
-def test_currents_are_read_and_reported_as_currents(arm, motion, tmp_path):
-    t, q, _, _, tau = motion
+def test_currents_are_read_and_reported_as_currents(planar_arm, planar_motion, tmp_path):
+    t, q, _, _, tau = planar_motion
     np.savez(tmp_path / 'log.npz', t=t, q=q, current=tau)
-    log = rd.read_log(tmp_path / 'log.npz', arm)
+    log = rd.read_log(tmp_path / 'log.npz', planar_arm)
     np.testing.assert_allclose(log.tau, tau)
     assert 'torque_scale' in ' '.join(log.notes)
-    scaled = rd.read_log(tmp_path / 'log.npz', arm, {'torque_scale': [2, 3]})
+    scaled = rd.read_log(tmp_path / 'log.npz', planar_arm, {'torque_scale': [2, 3]})
     np.testing.assert_allclose(scaled.tau, tau * [2, 3])
     assert not scaled.notes
 
 
-def test_mat_and_parquet(arm, motion, tmp_path):
+def test_mat_and_parquet(planar_arm, planar_motion, tmp_path):
     import scipy.io
 
-    t, q, _, _, tau = motion
+    t, q, _, _, tau = planar_motion
     scipy.io.savemat(tmp_path / 'log.mat', {'t': t, 'q': q, 'tau': tau, 'who': 'someone'})
-    log = rd.read_log(tmp_path / 'log.mat', arm)
+    log = rd.read_log(tmp_path / 'log.mat', planar_arm)
     np.testing.assert_allclose(log.q, q)
     (tmp_path / 'bad.mat').write_bytes(b'not a file of MATLAB')
     with pytest.raises(rd.LogError, match='cannot be read'):
-        rd.read_log(tmp_path / 'bad.mat', arm)
+        rd.read_log(tmp_path / 'bad.mat', planar_arm)
     h5py = pytest.importorskip('h5py')
     with h5py.File(tmp_path / 'log73.mat', 'w', userblock_size=512) as file:
         for name, value in {'t': t[:, None], 'q': q, 'tau': tau}.items():
             file[name] = value.T
     with (tmp_path / 'log73.mat').open('r+b') as file:
         file.write(b'MATLAB 7.3 MAT-file')
-    np.testing.assert_allclose(rd.read_log(tmp_path / 'log73.mat', arm).tau, tau)
+    np.testing.assert_allclose(rd.read_log(tmp_path / 'log73.mat', planar_arm).tau, tau)
     pyarrow = pytest.importorskip('pyarrow')
     parquet = pytest.importorskip('pyarrow.parquet')
     columns = {'time': t} | {f'{word}_{k + 1}': values[:, k] for word, values in (
         ('q', q), ('effort', tau)) for k in range(2)}
     parquet.write_table(pyarrow.table(columns), tmp_path / 'log.parquet')
-    np.testing.assert_allclose(rd.read_log(tmp_path / 'log.parquet', arm).tau, tau)
+    np.testing.assert_allclose(rd.read_log(tmp_path / 'log.parquet', planar_arm).tau, tau)
 
 
-def test_bags_of_ros_1(arm, motion, tmp_path):
+def test_bags_of_ros_1(planar_arm, planar_motion, tmp_path):
     from rosbags.rosbag1 import Writer
     from rosbags.typesys import Stores, get_typestore
 
@@ -157,7 +145,7 @@ def test_bags_of_ros_1(arm, motion, tmp_path):
     state, header = (store.types[name] for name in (
         'sensor_msgs/msg/JointState', 'std_msgs/msg/Header'))
     time = store.types['builtin_interfaces/msg/Time']
-    t, q, qd, _, tau = (x[:300] for x in motion)
+    t, q, qd, _, tau = (x[:300] for x in planar_motion)
     with Writer(tmp_path / 'log.bag') as bag:
         connection = bag.add_connection('/joint_states', state.__msgtype__, typestore=store)
         for k, stamp in enumerate(np.round(t * 1e9).astype(int) + 10**9):
@@ -165,18 +153,18 @@ def test_bags_of_ros_1(arm, motion, tmp_path):
                             ['j2', 'j1'], q[k, ::-1].copy(), qd[k, ::-1].copy(),
                             tau[k, ::-1].copy())
             bag.write(connection, int(stamp), store.serialize_ros1(message, state.__msgtype__))
-    log = rd.read_log(tmp_path / 'log.bag', arm).for_model(arm)
+    log = rd.read_log(tmp_path / 'log.bag', planar_arm).for_model(planar_arm)
     np.testing.assert_allclose(log.q, q)
     np.testing.assert_allclose(log.tau, tau)
 
 
-def test_motor_side_and_the_gear_matrix(motion, tmp_path):
-    t, q, _, _, tau = motion
+def test_motor_side_and_the_gear_matrix(planar_motion, tmp_path):
+    t, q, _, _, tau = planar_motion
     ratios = np.array([[50.0, 0.0], [20.0, -40.0]])
-    arm = rd.load_model(planar_2r(), motors={'gear_matrix': {
+    geared = rd.load_model(planar_2r(), motors={'gear_matrix': {
         'joints': ['j1', 'j2'], 'matrix': ratios.tolist()}})
     np.savez(tmp_path / 'motor.npz', t=t, q=q @ ratios.T, tau=tau @ np.linalg.inv(ratios))
-    log = rd.read_log(tmp_path / 'motor.npz', arm, {'side': 'motor'})
+    log = rd.read_log(tmp_path / 'motor.npz', geared, {'side': 'motor'})
     np.testing.assert_allclose(log.q, q, atol=1e-12)
     np.testing.assert_allclose(log.tau, tau, atol=1e-9)
 
@@ -194,44 +182,44 @@ BAD_FILES = {
 
 
 @pytest.mark.parametrize('name', BAD_FILES)
-def test_errors_name_bad_files(arm, tmp_path, name):
+def test_errors_name_bad_files(planar_arm, tmp_path, name):
     content, what = BAD_FILES[name]
     if content is not None:
         (tmp_path / name).write_bytes(content)
     with pytest.raises(rd.LogError, match=what) as caught:
-        rd.read_log(tmp_path / name, arm)
+        rd.read_log(tmp_path / name, planar_arm)
     assert name in str(caught.value)
 
 
-def test_an_impossible_path_is_reported_as_missing(arm):
+def test_an_impossible_path_is_reported_as_missing(planar_arm):
     with pytest.raises(rd.LogError, match='does not exist'):
-        rd.read_log('x' * 100_000, arm)
+        rd.read_log('x' * 100_000, planar_arm)
 
 
-def test_errors_name_bad_formats(arm, tmp_path):
+def test_errors_name_bad_formats(planar_arm, tmp_path):
     np.savez(tmp_path / 'log.npz', q=np.zeros((60, 2)), tau=np.zeros((60, 2)))
     path = tmp_path / 'log.npz'
     with pytest.raises(rd.LogError, match='no time'):
-        rd.read_log(path, arm)
+        rd.read_log(path, planar_arm)
     with pytest.raises(rd.UnknownNameError, match='torqe.*did you mean'):
-        rd.read_log(path, arm, {'torqe': 'tau'})
+        rd.read_log(path, planar_arm, {'torqe': 'tau'})
     with pytest.raises(rd.LogError, match="no array 'effort'"):
-        rd.read_log(path, arm, {'torque': 'effort'})
+        rd.read_log(path, planar_arm, {'torque': 'effort'})
     with pytest.raises(rd.UnknownNameError, match='joint, motor'):
-        rd.read_log(path, arm, {'rate': 100, 'side': 'left'})
+        rd.read_log(path, planar_arm, {'rate': 100, 'side': 'left'})
     with pytest.raises(rd.LogError, match='torque_scale has 1'):
-        rd.read_log(path, arm, {'rate': 100, 'torque_scale': [1]})
+        rd.read_log(path, planar_arm, {'rate': 100, 'torque_scale': [1]})
     broken = tmp_path / 'format.yaml'
     broken.write_text('a: [')
     with pytest.raises(rd.LogError, match='format.yaml'):
-        rd.read_log(path, arm, broken)
+        rd.read_log(path, planar_arm, broken)
     shutil.rmtree(tmp_path)
 
 
 # hostile files --------------------------------------------------------------------------------
 
 
-def test_devices_and_pipes_are_refused(arm, tmp_path):
+def test_devices_and_pipes_are_refused(planar_arm, tmp_path):
     import os
 
     pipe = tmp_path / 'pipe.csv'
@@ -242,12 +230,12 @@ def test_devices_and_pipes_are_refused(arm, tmp_path):
     zeros.symlink_to('/dev/zero')
     for path in (pipe, zeros, tmp_path / 'bag'):
         with pytest.raises(rd.LogError, match='FIFO, socket or device'):
-            rd.read_log(path, arm)
+            rd.read_log(path, planar_arm)
     with pytest.raises(rd.LogError, match='FIFO, socket or device'):
-        rd.read_log(tmp_path / 'bag', arm, pipe)  # a format file is checked as well
+        rd.read_log(tmp_path / 'bag', planar_arm, pipe)  # a format file is checked as well
 
 
-def test_archives_that_unpack_to_more_than_memory_are_refused(arm, tmp_path):
+def test_archives_that_unpack_to_more_than_memory_are_refused(planar_arm, tmp_path):
     """One archive claims huge arrays in their headers, the other in its directory."""
     import zipfile
 
@@ -272,20 +260,20 @@ def test_archives_that_unpack_to_more_than_memory_are_refused(arm, tmp_path):
     assert packed.stat().st_size < 5e6
     for path in (claimed, packed):
         with pytest.raises(rd.LogError, match='more than 1024 MiB'):
-            rd.read_log(path, arm)
+            rd.read_log(path, planar_arm)
 
 
-def test_complex_numbers_and_objects_are_refused(arm, motion, tmp_path):
-    t, q, _, _, tau = motion
+def test_complex_numbers_and_objects_are_refused(planar_arm, planar_motion, tmp_path):
+    t, q, _, _, tau = planar_motion
     path = tmp_path / 'log.npz'
     np.savez(path, t=t, q=q, tau=tau + 1j)
     with pytest.raises(rd.LogError, match="'tau.npy' of type complex128"):
-        rd.read_log(path, arm)
+        rd.read_log(path, planar_arm)
     np.savez(path, t=t, q=q, tau=tau, note=np.array({'a': 1}, dtype=object))
     with pytest.raises(rd.LogError, match='of type object'):
-        rd.read_log(path, arm)
+        rd.read_log(path, planar_arm)
     with pytest.raises(rd.ShapeError, match='complex128; valid: real numbers'):
         rd.Log(t, q, tau * (1 + 1j), joint_names=('j1', 'j2'))
     (tmp_path / 'log.csv').write_text('t,q_1,q_2,tau_1,tau_2\n' + '1+2j,0,0,0,0\n' * 60)
     with pytest.raises(rd.LogError, match='cannot be read'):
-        rd.read_log(tmp_path / 'log.csv', arm)
+        rd.read_log(tmp_path / 'log.csv', planar_arm)

@@ -13,7 +13,7 @@ import scipy.ndimage
 from numpy.typing import ArrayLike, NDArray
 
 from robodyn_ros.errors import LogError, UnknownNameError, ValueRangeError, check_type
-from robodyn_ros.identification.log import MINIMUM
+from robodyn_ros.identification.log import MINIMUM, finite_samples
 from robodyn_ros.identification.pieces import Piece, pieces_of
 from robodyn_ros.identification.signals import (
     EDGE,
@@ -92,13 +92,10 @@ class FloatingBaseLog:
         contacts = {link: np.asarray(flags, np.float64) for link, flags in self.contacts.items()}
         for link, flags in contacts.items():
             real_array(f'{self.source}: contact of {link}', flags, (size,))
-        finite = np.isfinite(np.column_stack([*arrays.values(), *wrenches.values(),
-                                              *contacts.values()])).all(axis=1)
-        bad = int((~finite).sum())
-        if bad > 0.2 * size:
-            raise LogError(f'{bad} of {size} samples are not finite', source=self.source)
-        if bad:
-            self.notes = [*self.notes, f'{bad} samples that are not finite were left out']
+        finite, notes = finite_samples(arrays | {
+            f'the wrench on {link}': wrench for link, wrench in wrenches.items()} | {
+            f'the contact of {link}': flags for link, flags in contacts.items()}, self.source)
+        self.notes = [*self.notes, *notes]
         for name, array in arrays.items():
             setattr(self, name, array[finite])
         self.wrenches = {link: wrench[finite] for link, wrench in wrenches.items()}

@@ -281,16 +281,14 @@ class _Trial:
         keys = [source.key for source in self.search.linear.gears.sources]
         found: list[Candidate] = []
         parts: list[list[Array]] = []
-        sets = [('Fs', velocity) for velocity in VELOCITIES]
+        sets = [('Fs', velocity, self._fast_sources(velocity)) for velocity in VELOCITIES]
         if len(self.search.load):
-            sets.append(('Ft', STRIBECK_SPEED))
-        warm = self._warm_sources()
-        sets += [(term, STRIBECK_SPEED) for term in BY_TEMPERATURE if warm]
-        for term, velocity in sets:
-            sources = self._fast_sources(velocity) if term == 'Fs' else keys
+            sets.append(('Ft', STRIBECK_SPEED, keys))
+        if warm := self._warm_sources():
+            sets += [(term, STRIBECK_SPEED, warm) for term in BY_TEMPERATURE]
+        for term, velocity, sources in sets:
             linear = self.search.model(replace(
-                self.shape, model='chosen', terms=dict.fromkeys(
-                    warm if term in BY_TEMPERATURE else sources, (term,)),
+                self.shape, model='chosen', terms=dict.fromkeys(sources, (term,)),
                 stribeck=dict.fromkeys(keys, velocity), load=self.search.load))
             new = [k for k, one in enumerate(linear.gears.terms) if one.standard < 0]
             parts.append([f[:, :, new] for f in self.search.coarse.friction(linear)])

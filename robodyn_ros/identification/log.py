@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from robodyn_ros.errors import LogError, ShapeError, UnknownNameError, check_type
 from robodyn_ros.identification.periodic import whole_periods
@@ -16,6 +16,7 @@ from robodyn_ros.model import Model
 from robodyn_ros.spatial import Array
 
 MINIMUM = 50  # samples of a log; with fewer, no spectrum and no fit is meaningful
+LARGEST_LOSS = 0.2  # fraction of the samples above which a log is refused
 DEGREES = 180 / np.pi
 ARRAYS = ('q', 'tau', 'qd', 'tau_motor', 'extra', 'reference', 'temperature')  # of shape (N, n)
 
@@ -96,17 +97,8 @@ class Log:
             arrays[name] = _between_readings(t, array) if name == 'temperature' else array
         if len(set(names)) != len(names):
             raise LogError(f'has repeated joint names: {", ".join(names)}', source=self.source)
-        finite = np.isfinite(t)
-        for array in arrays.values():
-            finite &= np.isfinite(array).all(axis=1)
-        bad = int((~finite).sum())
-        if bad > 0.2 * len(t):
-            worst = max(arrays, key=lambda name: int((~np.isfinite(arrays[name])).sum()))
-            raise LogError(f'{bad} of {len(t)} samples are not finite, most in {worst}',
-                           source=self.source)
-        if bad:
-            self.notes = [*self.notes, f'{bad} samples that are not finite were left out']
-        self.t, self.joint_names = t[finite], names
+        finite, notes = finite_samples({'t': t, **arrays}, self.source)
+        self.t, self.joint_names, self.notes = t[finite], names, [*self.notes, *notes]
         for name, array in arrays.items():
             setattr(self, name, array[finite])
 
@@ -185,6 +177,32 @@ class Log:
         _check_units(log, model)
         _check_torques(log, used)
         return log
+
+
+def finite_samples(arrays: Mapping[str, Array], source: str,
+                   ) -> tuple[NDArray[np.bool_], list[str]]:
+    """Return which samples are finite in all arrays, shape (N,), and a note if some are not.
+
+    Parameters
+    ----------
+    arrays : dict of ndarray, shape (N, ...)
+        What was measured, by its name for messages.
+    source : str
+        Name of the log.
+
+    Raises
+    ------
+    LogError
+        If more than a fifth of the samples are not finite.
+    """
+    each = {name: np.isfinite(x).reshape(len(x), -1).all(axis=1) for name, x in arrays.items()}
+    finite = np.logical_and.reduce(list(each.values()))
+    bad = int((~finite).sum())
+    if bad > LARGEST_LOSS * len(finite):
+        worst = min(each, key=lambda name: int(each[name].sum()))
+        raise LogError(f'{bad} of {len(finite)} samples are not finite, most in {worst}',
+                       source=source)
+    return finite, [f'{bad} samples that are not finite were left out'] if bad else []
 
 
 def _real(values: ArrayLike, name: str) -> Array:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import fields
-from pathlib import Path
 from typing import Any
 
 from action_msgs.msg import GoalStatus
@@ -36,7 +35,7 @@ from robodyn_ros.nodes.goals import feedback_of, fill, goal_of, list_files
 from robodyn_ros.nodes.joint_states import StateError, StateReader
 from robodyn_ros.nodes.model_clients import ModelClient, PayloadClient
 from robodyn_ros.nodes.model_keeper import Running
-from robodyn_ros.nodes.parameters import FILES, declare
+from robodyn_ros.nodes.parameters import declare, parameter_files
 from robodyn_ros.nodes.running import run
 from robodyn_ros.nodes.stamps import nanoseconds, set_nanoseconds
 from robodyn_ros.nodes.trajectories import trajectory_of
@@ -315,9 +314,8 @@ class Identification(DynamicsNode):
     def _options(self) -> Options:
         rate, delay, lease, motor_states = (self.get_parameter(name).value for name in (
             'trajectory_rate', 'start_delay', 'lease', 'use_motor_states'))
-        files = [self.get_parameter(name).value for name in FILES if self.has_parameter(name)]
         return Options(rate, delay, lease, motor_states, self._thresholds(),
-                       tuple(Path(name).expanduser() for name in files if name))
+                       parameter_files(self))
 
     def _apply(self, job: Job, users: Sequence[ModelClient], model: Callable[[], Any],
                result: Any, reason: str) -> None:

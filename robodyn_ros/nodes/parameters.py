@@ -97,9 +97,14 @@ def model_folders(node: Node) -> tuple[Path, ...]:
     """Return the folders from which files may be read while the node is running."""
     folders = [Path(name) for name in node.get_parameter('model_folders').value if name]
     if not folders:
-        files = [node.get_parameter(name).value for name in FILES if node.has_parameter(name)]
-        folders = [Path(name).expanduser().parent for name in files if name]
+        folders = [path.parent for path in parameter_files(node)]
     return tuple(folder.expanduser().resolve() for folder in folders)
+
+
+def parameter_files(node: Node) -> tuple[Path, ...]:
+    """Return the files that the parameters of a node name."""
+    names = (node.get_parameter(name).value for name in FILES if node.has_parameter(name))
+    return tuple(Path(name).expanduser() for name in names if name)
 
 
 def outside(folders: Sequence[Path], changes: Mapping[str, Any]) -> str | None:
