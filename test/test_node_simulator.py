@@ -258,8 +258,8 @@ def test_the_panda_with_its_mimic_finger(stepped):
     world.wait_for_model('simulator', version + 1)
     states.clear()
     stepped.call('step')
-    world.wait(lambda: states, 'a state')
-    assert len(states[-1].name) == 8 and states[-1].name[-1] == 'panda_finger_joint1'
+    world.wait(lambda: states and len(states[-1].name) == 8, "the Panda's state")
+    assert states[-1].name[-1] == 'panda_finger_joint1'
 
 
 def test_a_description_may_be_a_parameter_and_the_node_may_be_cleaned_up(world, tmp_path):
