@@ -142,6 +142,17 @@ def test_a_quaternion_without_direction_gives_nan(flyer, linkage, factor, rng):
         rd.simulate(flyer, q=q, duration=0.01)
 
 
+def test_a_simulation_and_an_identification_name_what_is_not_a_number(flyer, rng):
+    wrench = {'arm': np.full(6, np.nan)}
+    for push in (wrench, lambda t, q, qd: wrench):
+        with pytest.raises(rd.ValueRangeError, match=r"f_ext\['arm'\] at 0 s"):
+            rd.simulate(flyer, q=flyer.home, duration=0.1, f_ext=push)
+    motion = [np.tile(x, (9, 1)) for x in inputs_of(flyer, 'qvv', rng)]
+    motion[0][4, 3:7] = 0.0
+    with pytest.raises(rd.ValueRangeError, match='q is row 4 with a quaternion of length 0'):
+        rd.identify_floating_base(flyer.model, *motion)
+
+
 def test_the_length_of_a_quaternion_has_no_effect(flyer, linkage, rng):
     for dynamics in (flyer, linkage):
         q, qd, tau = inputs_of(dynamics, 'qvv', rng)

@@ -97,6 +97,10 @@ def identify_floating_base(model: Model, q: ArrayLike, qd: ArrayLike, qdd: Array
     linear = LinearModel(dynamics, 'rigid' if torques is None else 'lumped')
     motion = [real_array(name, values, (None, size)) for name, values, size in (
         ('q', q, model.nq), ('qd', qd, model.n), ('qdd', qdd, model.n))]
+    square = (motion[0][:, 3:7] ** 2).sum(axis=1)
+    if (square == 0).any():
+        raise ValueRangeError('q', f'row {int(np.argmin(square))} with a quaternion of length 0',
+                              'quaternions x, y, z, w of length 1')
     count = len(motion[0])
     target = np.zeros((count, model.n))
     if torques is not None:

@@ -151,11 +151,16 @@ def simulate(robot: Model | RobotDynamics | FlexibleDynamics,
         if not np.abs(y).max() < DIVERGED:
             raise SimulationError(f'the motion has diverged at {t:.4g} s: check torques, inertias '
                                   'and springs')
-        result = plant.rate(y, torque(t, y), push(t, *plant.split(y)[:2]), base(t))
-        if not np.isfinite(result).all():
-            raise SimulationError(f'the accelerations at {t:.4g} s are not finite; valid: joints '
-                                  'that move bodies with inertia')
-        return result
+        wrenches = push(t, *plant.split(y)[:2])
+        result = plant.rate(y, torque(t, y), wrenches, base(t))
+        if np.isfinite(result).all():
+            return result
+        for link, wrench in (wrenches or {}).items():
+            if not np.isfinite(wrench).all():
+                raise ValueRangeError(f'f_ext[{link!r}] at {t:.6g} s', np.asarray(
+                    wrench).tolist(), 'finite numbers')
+        raise SimulationError(f'the accelerations at {t:.4g} s are not finite; valid: joints that '
+                              'move bodies with inertia')
 
     result = package('scipy.integrate').solve_ivp(
         rate, (0.0, duration), plant.start(q, qd), method=method, t_eval=at, rtol=rtol, atol=atol,
