@@ -174,7 +174,7 @@ def test_batches_and_singles_agree_and_the_home_pose_is_valid(flyer, rng):
         dynamics.gravity(np.zeros(8))
 
 
-def test_base_parameters_of_a_floating_robot(tmp_path, capsys):
+def test_base_parameters_of_a_floating_robot(tmp_path, capsys, rng):
     """Bodies on revolute joints keep 7 or 8 of 10, the base keeps all ten.
 
     The base alone determines its ten parameters; each body on a revolute joint adds seven (mass
@@ -188,6 +188,10 @@ def test_base_parameters_of_a_floating_robot(tmp_path, capsys):
         joint('j2', 'revolute', 'upper', 'lower', (0.4, 0, 0), (0.7, 0.1, 0)))
     base = rd.base_parameters(rd.load_model(text, base='floating'), 'rigid')
     assert base.count == 10 + 7 + 7 and not base.without_effect
+    oracle = FreeFlyer(rd.load_model(text, base='floating'), text)
+    rows = [pin.computeJointTorqueRegressor(oracle.pin, oracle.data, oracle.q(q), qd, qdd).copy()
+            for q, qd, qdd in (state(oracle.model, rng) for _ in range(20))]
+    assert np.linalg.matrix_rank(np.concatenate(rows), tol=1e-8) == base.count
     assert [name for name in base.names if name.endswith(':base')] == [
         f'{name}:base' for name in ('Ixx', 'Ixy', 'Ixz', 'Iyy', 'Iyz', 'Izz', 'm', 'mx', 'my',
                                     'mz')]
