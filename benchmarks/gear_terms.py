@@ -1,5 +1,7 @@
 """Which further terms of gears explain torque on measured logs? `python benchmarks/gear_terms.py`.
 
+With a folder, see `public_logs.py`, on the public logs there.
+
 Each term is fitted to the residual of the fit, for the joints where it lowers this residual by at
 least 2 %, and judged on the held-out data. A term that described the robot would lower both.
 """
@@ -15,6 +17,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parent.parent / 'test'))
 
 from measured_logs import TX40_SLOW, kr300, tiago, tx40, ur10  # noqa: E402
+from public_logs import ROBOTS, TORQUES_OF  # noqa: E402
 
 import robodyn_ros as rd  # noqa: E402
 
@@ -167,22 +170,32 @@ def judge(result, held_out):
     return found
 
 
-def gear_terms():
-    """Print the table."""
-    print('\n| robot | ' + ' | '.join(TERMS) + ' |\n|---' + '|---' * len(TERMS) + '|')
+def measured():
+    """Yield (name, model, logs for the fit, held-out logs, settings) of the measured robots."""
     for name, load in {'Staubli TX40': tx40, 'UR10': ur10, 'KUKA KR300': kr300,
                        'TIAGo': tiago}.items():
         model, log = load()
-        if load is kr300:
-            first, last = [log['A'], log['B']], log['C']
-        else:
-            first, last = log.split(2 / 3)
-        options = {'slow': TX40_SLOW, 'guard': 0.0} if load is tx40 else {}
-        found = judge(rd.identify(model, first, **options), last)
+        fits, held_out = ([log['A'], log['B']], log['C']) if load is kr300 else log.split(2 / 3)
+        yield name, model, fits, held_out, (
+            {'slow': TX40_SLOW, 'guard': 0.0} if load is tx40 else {})
+
+
+def public(folder):
+    """Yield the same for the public logs that have the torques of all joints."""
+    for name, load in ROBOTS.items():
+        if name not in TORQUES_OF:
+            yield name, *load(Path(folder) / name), {}
+
+
+def gear_terms(folder=None):
+    """Print the table."""
+    print('\n| robot | ' + ' | '.join(TERMS) + ' |\n|---' + '|---' * len(TERMS) + '|')
+    for name, model, fits, held_out, options in public(folder) if folder else measured():
+        found = judge(rd.identify(model, fits, **options), held_out)
         print(f'| {name} | ' + ' | '.join(
             f'joints {", ".join(map(str, joints))}: {change:+.1%}' if joints else 'none'
             for joints, change in found.values()) + ' |', flush=True)
 
 
 if __name__ == '__main__':
-    gear_terms()
+    gear_terms(*sys.argv[1:])
