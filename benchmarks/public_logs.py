@@ -15,8 +15,8 @@ import numpy as np
 
 import robodyn_ros as rd
 from robodyn_ros.identification.base_parameters import base_parameters
-from robodyn_ros.identification.choices import DECIMATED_PER_BAND, fast_speeds
 from robodyn_ros.identification.estimation import counts_of, least_squares
+from robodyn_ros.identification.filter_choice import DECIMATED_PER_BAND, fast_speeds
 from robodyn_ros.identification.friction import FrictionShape
 from robodyn_ros.identification.identify import measured_pieces, sample_options
 from robodyn_ros.identification.linear_model import LinearModel

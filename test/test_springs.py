@@ -7,7 +7,7 @@ from synthetic import LWR4, coloured_noise, fourier_motion, log_of
 
 import robodyn_ros as rd
 from robodyn_ros.export.symbolic import equations
-from robodyn_ros.identification.left_out import Folds
+from robodyn_ros.identification.choice_errors import Folds
 from robodyn_ros.identification.writing import motors_of
 from robodyn_ros.report.tables import parameter_table
 from robodyn_ros.simulation import Simulation

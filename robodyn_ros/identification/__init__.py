@@ -12,7 +12,6 @@ from robodyn_ros.identification.floating_log import (
     FloatingBaseMotion,
     floating_base_motion,
 )
-from robodyn_ros.identification.held_out import roll_out, validate
 from robodyn_ros.identification.identify import identify, reduce
 from robodyn_ros.identification.log import Log
 from robodyn_ros.identification.log_format import LogFormat
@@ -23,6 +22,7 @@ from robodyn_ros.identification.reading import read_floating_base_log, read_log
 from robodyn_ros.identification.result import Result
 from robodyn_ros.identification.rollout import Rollout
 from robodyn_ros.identification.settings import FilterSettings, Settings
+from robodyn_ros.identification.validate import roll_out, validate
 from robodyn_ros.identification.validation import Validation
 from robodyn_ros.identification.verdict import Criterion, Thresholds
 from robodyn_ros.identification.writing import (

@@ -10,11 +10,11 @@ import numpy as np
 
 from robodyn_ros.dynamics import RobotDynamics
 from robodyn_ros.errors import IdentificationError
-from robodyn_ros.identification.held_out import validate
 from robodyn_ros.identification.identify import identify
 from robodyn_ros.identification.log import Log
 from robodyn_ros.identification.result import Result
 from robodyn_ros.identification.settings import Settings
+from robodyn_ros.identification.validate import validate
 from robodyn_ros.identification.validation import Validation
 from robodyn_ros.model import Model
 from robodyn_ros.numerics import safe_divide

@@ -17,7 +17,7 @@ import numpy as np
 from robodyn_ros.dynamics import Dynamics
 from robodyn_ros.errors import IdentificationError, ValueRangeError, check_type
 from robodyn_ros.identification.base_parameters import base_parameters
-from robodyn_ros.identification.choices import DECIMATED_PER_BAND, first_shape
+from robodyn_ros.identification.filter_choice import DECIMATED_PER_BAND, first_shape
 from robodyn_ros.identification.linear_model import LinearModel
 from robodyn_ros.identification.log import Log
 from robodyn_ros.identification.noise import long_run_factor

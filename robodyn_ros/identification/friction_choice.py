@@ -16,9 +16,9 @@ import numpy as np
 
 from robodyn_ros.dynamics import RobotDynamics
 from robodyn_ros.identification.base_parameters import base_parameters
-from robodyn_ros.identification.choices import DECIMATED_PER_BAND, DECIMATIONS
+from robodyn_ros.identification.choice_errors import Coarse, Folds
+from robodyn_ros.identification.filter_choice import DECIMATED_PER_BAND, DECIMATIONS
 from robodyn_ros.identification.friction import STRIBECK_SPEED, FrictionShape, is_friction
-from robodyn_ros.identification.left_out import Coarse, Folds
 from robodyn_ros.identification.linear_model import LinearModel
 from robodyn_ros.identification.observations import Observations
 from robodyn_ros.identification.settings import Settings

@@ -15,17 +15,17 @@ from robodyn_ros.dynamics import RobotDynamics, dynamics_of
 from robodyn_ros.dynamics.efforts import effort_factors, measured_dynamics
 from robodyn_ros.errors import IdentificationError, UnknownNameError, check_type
 from robodyn_ros.identification.base_parameters import BaseParameters, base_parameters
-from robodyn_ros.identification.choices import (
-    FilterChoice,
-    choose_filters,
-    first_shape,
-)
 from robodyn_ros.identification.consistency import consistent_estimate, inconsistent_bodies
 from robodyn_ros.identification.effort_test import effort_notes
 from robodyn_ros.identification.estimation import (
     Estimate,
     counts_of,
     instrumental_variables,
+)
+from robodyn_ros.identification.filter_choice import (
+    FilterChoice,
+    choose_filters,
+    first_shape,
 )
 from robodyn_ros.identification.friction import FrictionShape
 from robodyn_ros.identification.friction_choice import friction_for

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from robodyn_ros.dynamics import RobotDynamics
 from robodyn_ros.dynamics.efforts import complete_torque, sensed_model
 from robodyn_ros.identification.base_parameters import base_parameters
-from robodyn_ros.identification.choices import DECIMATED_PER_BAND, NOISE_WIDTH, first_shape
 from robodyn_ros.identification.decimation import Decimation
+from robodyn_ros.identification.filter_choice import DECIMATED_PER_BAND, NOISE_WIDTH, first_shape
 from robodyn_ros.identification.friction import FrictionShape
 from robodyn_ros.identification.linear_model import LinearModel
 from robodyn_ros.identification.observations import (

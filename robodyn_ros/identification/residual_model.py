@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from robodyn_ros.dynamics.residual_torque import JointResidual, ResidualTorque
 from robodyn_ros.errors import IdentificationError
+from robodyn_ros.identification.choice_errors import FOLDS
 from robodyn_ros.identification.friction_choice import CERTAIN_OF_SEVERAL, NEGLIGIBLE
 from robodyn_ros.identification.gram_matrices import estimates_without, grams_of
-from robodyn_ros.identification.left_out import FOLDS
 from robodyn_ros.identification.observations import Observations
 from robodyn_ros.model.kinds import JOINT_TORQUE_KINDS
 from robodyn_ros.packages import package

@@ -13,8 +13,8 @@ from robodyn_ros.dynamics.residual_torque import ResidualTorque
 from robodyn_ros.errors import ShapeError, UnknownNameError
 from robodyn_ros.html_table import html_table
 from robodyn_ros.identification.base_parameters import BaseParameters
-from robodyn_ros.identification.choices import FilterChoice
 from robodyn_ros.identification.estimation import Estimate
+from robodyn_ros.identification.filter_choice import FilterChoice
 from robodyn_ros.identification.friction_choice import FrictionChoice
 from robodyn_ros.identification.linear_model import LinearModel
 from robodyn_ros.identification.observations import Observations

@@ -28,8 +28,8 @@ from robodyn_ros.excitation.plan import SIGN_WIDTH
 from robodyn_ros.identification import FilterSettings, Log, Result, Validation, identify, reduce
 from robodyn_ros.identification.base_parameters import base_parameters
 from robodyn_ros.identification.friction import FrictionShape
-from robodyn_ros.identification.held_out import validate
 from robodyn_ros.identification.linear_model import LinearModel
+from robodyn_ros.identification.validate import validate
 from robodyn_ros.model import Model
 from robodyn_ros.reproduce.lwr4_robot import CARRIER, FLANGE, TrueRobot, limits, tables, true_robot
 from robodyn_ros.spatial import Array, inertial_of

@@ -11,8 +11,8 @@ import numpy as np
 from robodyn_ros.dynamics import RobotDynamics
 from robodyn_ros.errors import LogError
 from robodyn_ros.identification.base_parameters import base_parameters
+from robodyn_ros.identification.choice_errors import FOLDS, Coarse
 from robodyn_ros.identification.friction import FrictionShape
-from robodyn_ros.identification.left_out import FOLDS, Coarse
 from robodyn_ros.identification.linear_model import LinearModel
 from robodyn_ros.identification.observations import Observations
 from robodyn_ros.identification.pieces import Piece, Spectrum
