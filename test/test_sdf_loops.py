@@ -8,7 +8,9 @@ from sdf_robots import BODY, FOUR_BAR, Twin, pose  # noqa: E402
 from test_mjcf import close  # noqa: E402
 
 import robodyn_ros as rd  # noqa: E402
+from robodyn_ros.description.urdf import read_urdf_text  # noqa: E402
 from robodyn_ros.dynamics.loops import read_loops  # noqa: E402
+from robodyn_ros.simulation import Simulation  # noqa: E402
 
 
 def document(*parts):
@@ -118,3 +120,22 @@ def test_welds_close_loops_as_in_mujoco(weld):
     slope = data.efc_J.reshape(-1, engine.nv)[:6, columns] @ loop.motion_matrix(
         full[:1], near=full)
     assert np.abs(slope).max() < 1e-9
+
+
+def test_loops_survive_the_way_to_a_node(tmp_path):
+    """Launch files send every robot as URDF text, in which its cuts are an extension."""
+    (tmp_path / 'bar.sdf').write_text(FOUR_BAR)
+    text = read_urdf_text(tmp_path / 'bar.sdf')
+    sent, read = (rd.load_model(source) for source in (text, FOUR_BAR))
+    (cut,), (expected,) = sent.description.cuts, read.description.cuts
+    assert cut.links == expected.links
+    np.testing.assert_array_equal(cut.points, expected.points)
+    close(rd.ClosedLoopDynamics(sent, {'driven': ['motor']}).gravity([0.1]),
+          rd.ClosedLoopDynamics(read, {'driven': ['motor']}).gravity([0.1]))
+    assert mujoco.MjModel.from_xml_string(text).nv == 3  # which ignores the extension
+    assert Simulation(text, loops={'driven': ['motor']}).joint_names == ('motor',)
+    for old, new, why in (('link1="', 'link1="no', "unknown link of <closed_loop>.*'nocoupler'"),
+                          ('point1="', 'point1="a ', 'point1 is .*three numbers'),
+                          ('<pair ', '<pear ', 'has 0 pairs')):
+        with pytest.raises(rd.RobodynError, match=why):
+            rd.load_model(text.replace(old, new))

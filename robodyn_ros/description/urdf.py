@@ -17,6 +17,7 @@ from lxml import etree
 
 from robodyn_ros.description import motors as motor_sources
 from robodyn_ros.description.base_joints import expand_planar, release_base
+from robodyn_ros.description.cuts import read_cuts
 from robodyn_ros.description.mjcf import read_mjcf
 from robodyn_ros.description.motor_yaml import from_yaml
 from robodyn_ros.description.robot import (
@@ -207,7 +208,8 @@ def _description_of(text: str | bytes, file: str) -> RobotDescription:
     links, joints, floating = release_base(links, joints, findings)
     joints = check_mimics(joints, findings)
     description = RobotDescription(root.get('name') or 'robot', links, joints,
-                                   findings=tuple(findings), urdf=text, floating=floating)
+                                   findings=tuple(findings), urdf=text, floating=floating,
+                                   cuts=read_cuts(root, [link.name for link in links]))
     return motor_sources.from_urdf(description, root)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from lxml import etree
 
+from robodyn_ros.description.cuts import add_cuts
 from robodyn_ros.description.robot import Joint, Link, RobotDescription
 from robodyn_ros.description.xml import NO_LIMIT
 from robodyn_ros.spatial import Array, Inertial, inertia_components, rpy_from_rotation
@@ -17,7 +18,8 @@ def urdf_text(description: RobotDescription) -> str:
     """Return a URDF of a robot.
 
     Friction is that of the joints; armature is written as `Motor.reflected_inertia`. A floating
-    base hangs on a link ``world`` by a joint of type ``floating``.
+    base hangs on a link ``world`` by a joint of type ``floating``. Cuts of closed loops are an
+    extension, see `read_cuts`.
     """
     root = etree.Element('robot', name=description.name)
     links = {link.name: link for link in description.links}
@@ -38,6 +40,7 @@ def urdf_text(description: RobotDescription) -> str:
         etree.SubElement(free, 'child', link=description.root)
     for joint in description.joints:
         _add_joint(root, joint, description)
+    add_cuts(root, description.cuts)
     etree.indent(root)
     return str(etree.tostring(root, encoding='unicode')) + '\n'
 

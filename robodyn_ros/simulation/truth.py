@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from lxml import etree
 
+from robodyn_ros.description.cuts import TAG as CUT
 from robodyn_ros.description.section import Section
 from robodyn_ros.description.urdf import parse_urdf
 from robodyn_ros.description.urdf_writer import inertial_element
@@ -34,7 +35,7 @@ _JOINT_KEYS = ('armature', 'damping', 'friction')
 def perturbed_urdf(text: str | bytes, truth: Mapping[str, Any] | str | Path | None, *,
                    motors: str | Path | Mapping[str, Any] | None = None,
                    shapes: bool = False) -> str:
-    """Return the URDF of the true robot, reduced to links and joints.
+    """Return the URDF of the true robot, reduced to links, joints and cuts.
 
     Rotor inertia and friction, in whatever way they were given, are written as ``<dynamics>`` of
     the joints.
@@ -60,7 +61,7 @@ def perturbed_urdf(text: str | bytes, truth: Mapping[str, Any] | str | Path | No
     root = parse_xml(description.urdf)
     unused = {'collision', 'safety_controller', 'calibration'} | (set() if shapes else {'visual'})
     for element in list(root):
-        if element.tag not in ('link', 'joint'):
+        if element.tag not in ('link', 'joint', CUT):
             root.remove(element)
         for child in list(element):
             if child.tag in unused:
