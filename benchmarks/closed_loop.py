@@ -17,7 +17,7 @@ from domains import new_domain
 
 os.environ.setdefault('ROS_AUTOMATIC_DISCOVERY_RANGE', 'LOCALHOST')
 if 'ROS_DOMAIN_ID' not in os.environ:
-    os.environ['ROS_DOMAIN_ID'] = new_domain()  # which no test has
+    os.environ['ROS_DOMAIN_ID'] = new_domain()  # no test uses it
 
 import rclpy
 from diagnostic_msgs.msg import DiagnosticArray

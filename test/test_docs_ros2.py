@@ -1,6 +1,6 @@
 """Every line of the documentation that begins with `ros2` runs as it is written.
 
-Files of the reader's own (my_arm.urdf) are robots of this repository under that name.
+Where a page names a file of the reader (my_arm.urdf), a robot of this repository stands in for it.
 """
 
 import contextlib
@@ -64,7 +64,7 @@ def place(work):  # noqa: F811
     return work
 
 
-def started(process, line):
+def wait_until_started(process, line):
     """Wait until a node runs, or all nodes of a launch file have their model."""
     if line.startswith('ros2 run '):
         return process.wait_for(f'[{line.split()[3]}]', 60.0)
@@ -105,7 +105,7 @@ def test_a_block_of_a_page_runs(lines, place, world):
                     missing = package_that_is_missing(running[-1], line)
                     if missing:
                         pytest.skip(f'the package {missing} is not installed')
-                    started(running[-1], line)
+                    wait_until_started(running[-1], line)
                 elif words[1:3] == ['topic', 'echo']:
                     listen(words, model, world, place)
                 else:
@@ -191,7 +191,7 @@ def test_the_tutorial_runs_from_its_first_line_to_its_last(place, world, tmp_pat
             words = shlex.split(line)
             if words[:2] == ['ros2', 'launch']:
                 process = Ros2(*words[1:], cwd=place)
-                started(process, line)
+                wait_until_started(process, line)
                 continue
             for _ in range(5):  # a graph daemon that has just started misses topics and services
                 done = subprocess.run(words, cwd=place, capture_output=True, text=True,

@@ -1,4 +1,4 @@
-"""robodyn_controllers under a controller manager; where ros2_control is."""
+"""robodyn_controllers under a controller manager, where ros2_control is installed."""
 
 from importlib.util import find_spec
 

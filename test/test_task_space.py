@@ -1,4 +1,4 @@
-"""The analytic Jacobian and its operational space, against wrists whose angles are the joints'."""
+"""The analytic Jacobian and its operational space, for wrists whose angles are joint positions."""
 
 import numpy as np
 import pytest
@@ -53,7 +53,7 @@ def test_the_operational_space_of_these_angles_is_the_joint_space(case):
 
 
 def test_the_analytic_jacobian_is_the_derivative_of_the_angles(case, rng):
-    """On the other wrist, whose joints are not these angles; its rates' drift as well."""
+    """On the other wrist, whose joints are not these angles; also its time derivative."""
     kind, *_ = case
     other = wrist('zyz' if kind == 'rpy' else 'rpy')
     h = 1e-5

@@ -107,8 +107,8 @@ class LoopKinematics(LoopSearch):
         if not self._is_closed(found):
             gap, one, other = self._widest(found)
             raise ValueRangeError(
-                'loops', f'open in every pose that was tried; the best one leaves {gap:.3g} m '
-                f'between {one} and {other}', "cuts that can close, or 'start' with joint "
+                'loops', 'open in every pose that was tried; in the best one, the gap between '
+                f'{one} and {other} is {gap:.3g} m', "cuts that can close, or 'start' with joint "
                 'positions near a pose in which they do')
         return found
 

@@ -130,8 +130,8 @@ class LoopSearch:
         gap, one, other = self._widest(full)
         if not np.isfinite(gap):
             self._refuse_singular(q)
-        raise ValueRangeError('pose', f'one that leaves {gap:.3g} m between {one} and {other} '
-                              f'({where})', 'one in which the loops close')
+        raise ValueRangeError(f'gap between {one} and {other} at {where}', f'{gap:.3g} m',
+                              'poses in which the loops close')
 
     def _widest(self, full: Array) -> tuple[float, str, str]:
         """Return the largest gap in a pose of all joints, m, and the links beside it."""
