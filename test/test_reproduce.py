@@ -83,11 +83,14 @@ def test_all_steps_recover_the_published_parameters(short, truth):
     assert table['m:payload'].here == pytest.approx(3.34, rel=0.02)
     assert table['my:joint2'].here == pytest.approx(3.46, rel=0.05)
     assert table['Fcm:joint1'].here == pytest.approx(15.04, rel=0.1)
-    truths = dict(zip(run.result.base_.names, run.result.base_.matrix @ truth.parameters(
-        run.result.linear), strict=True))
+    true = run.result.base_.matrix @ truth.parameters(run.result.linear)
+    lower, upper = run.result.uncertainty_.interval.T
+    assert np.mean((lower <= true) & (true <= upper)) > 0.95
+    truths = dict(zip(run.result.base_.names, true, strict=True))
     away = [abs(row.here - truths[row.name]) / (abs(row.here) * row.deviation)
             for row in table.values() if not np.isnan(row.deviation)]
-    assert np.mean(np.array(away) < 2) > 0.8  # the stated deviations are true
+    # parameters that are not significant were dropped, which shifts others of the table
+    assert np.mean(np.array(away) < 3) > 0.9
     text = report(short)
     for words in ('Table 5.1', 'Table 5.2', 'Table 5.3', 'base                       102'):
         assert words in text
