@@ -34,7 +34,11 @@ AXES = {'X': '1 0 0', 'Y': '0 1 0', 'Z': '0 0 1'}
 
 def read(folder: Path) -> tuple[str, dict[str, Any], dict[str, float]]:
     """Return the URDF with the joints that the file asks for, its loops and joints to hold."""
-    root = ElementTree.parse(folder / 'robot.urdf').getroot()
+    file = folder / 'robot.urdf'
+    try:
+        root = ElementTree.parse(file).getroot()
+    except ElementTree.ParseError as error:
+        raise ValueError(f'{file} is not XML: {error}') from error
     for tag in ('visual', 'collision'):
         for link in root.iter('link'):
             for one in link.findall(tag):
