@@ -58,7 +58,7 @@ def run(tmp_path_factory):
                     controller=('mode:=feedforward_pd', 'hold:=5.0', *GAINS)) as loop, \
             NodeProcess('dynamics'), \
             server(world, folder / 'runs', 'state_timeout:=600.0',
-                   'lease:=100.0'):  # the server may stall
+                   'lease:=100.0', 'apply_timeout:=100.0'):  # the machine may stall
         motion = fast_motion(loop.model)
         before = rms(loop.follow(motion))
         # the world is held during the search, so that the noise does not depend on its duration
@@ -71,7 +71,7 @@ def run(tmp_path_factory):
         loop.pause(False)
         client.rest = lambda: loop.pause(True)
         result = client.result()
-        assert result.success and result.applied, (result.reasons, loop.controller.log()[-1500:])
+        assert result.success and result.applied, result.reasons[-1:]
         after = rms(loop.follow(motion))
         world.wait(lambda: world.diagnostics['dynamics'].get('model_origin') == 'e2e', 'a swap')
     world.close()

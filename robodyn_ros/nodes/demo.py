@@ -50,7 +50,7 @@ from robodyn_ros.nodes.trajectories import joint_trajectory
 
 RATE = 500.0  # Hz, rate of the simulator and of the control loop
 TIMEOUT = 600.0  # s, timeouts of the controller: in lock-step, a late state does no harm
-ATTEMPTS = 3  # attempts to put the arm at the start
+ATTEMPTS = 5  # attempts to start a motion
 TERMS = ('gravity', 'coriolis', 'friction', 'mass_matrix')
 RECORDED = {'/joint_states': 'sensor_msgs/msg/JointState',
             '/simulator/torque': 'sensor_msgs/msg/JointState'}
@@ -69,6 +69,9 @@ class DemoNode(Node):
         self._description = self.create_publisher(String, 'robot_description', LATCHED)
         self._description.publish(String(data=text))
         self._reference = self.create_publisher(JointTrajectory, 'feedforward/reference', 1)
+        self.taken = False  # whether the controller has taken the motion
+        self.create_subscription(JointTrajectory, 'feedforward/trajectory_with_effort',
+                                 self._on_taken, 1)
         # messages are stored serialised, and deserialised later
         self._fast = FastSubscriptions(self, lambda topic, error: None)
         for topic, kind in HEARD.items():
@@ -85,6 +88,9 @@ class DemoNode(Node):
         self.heard.messages[topic].append(raw)
         if self._recorder is not None and topic in RECORDED:
             self._recorder.write(topic, time.time_ns(), raw)
+
+    def _on_taken(self, message: JointTrajectory) -> None:
+        self.taken = True
 
     def _on_diagnostics(self, message: DiagnosticArray) -> None:
         for status in message.status:
@@ -111,11 +117,16 @@ class DemoNode(Node):
             parameters=[Parameter('mode', value=law).to_parameter_msg()])
         return [self._mode.call_async(request), self._reset.call_async(Trigger.Request())]
 
-    def send(self, motion: Excitation) -> int:
-        """Send the motion; return the stamp of its start, ns of the simulator's clock."""
+    def now(self) -> int:
+        """Return the stamp of the latest state, ns of the simulator's clock."""
+        return nanoseconds(self.heard.latest('/joint_states').header.stamp)
+
+    def send(self, motion: Excitation, delay: int) -> int:
+        """Send the motion, which starts after a delay in s; return the stamp of its start, ns."""
         message = joint_trajectory(motion, 50.0)
-        start = nanoseconds(self.heard.latest('/joint_states').header.stamp) + 1_000_000_000
+        start = self.now() + delay * 1_000_000_000
         set_nanoseconds(message.header.stamp, start)
+        self.taken = False
         self._reference.publish(message)
         return start
 
@@ -206,19 +217,23 @@ def _start(stack: ExitStack, model: Model, motion: Excitation) -> list[NodeProce
 def _run(law: str, motion: Excitation, demo: DemoNode, executor: Any,
          nodes: list[NodeProcess], console: Console, model: Model) -> Track | None:
     """Follow the motion under one control law; return None if a node died."""
-    for _ in range(ATTEMPTS):  # the first state may be published before the nodes are connected
+    # The first state may be published before the nodes are connected, and on a busy machine, the
+    # motion may arrive after its start.
+    for attempt in range(ATTEMPTS):
         answers = demo.begin(law)
         if not _spin(executor, 30.0, nodes,
                      until=lambda answers=answers: all(one.done() for one in answers)):
             return None
         for messages in demo.heard.messages.values():
             messages.clear()
-        if _spin(executor, 10.0, nodes,
-                 until=lambda: len(demo.heard.messages['/joint_states']) > RATE / 5):
+        if not _spin(executor, 10.0, nodes,
+                     until=lambda: len(demo.heard.messages['/joint_states']) > RATE / 5):
+            continue
+        start = demo.send(motion, delay=2 ** attempt)
+        if _spin(executor, 10.0, nodes, until=lambda: demo.taken) and demo.now() < start:
             break
     else:
         return None
-    start = demo.send(motion)
     end = start + int(motion.duration * 1e9)
     began = time.monotonic()
 
@@ -228,7 +243,7 @@ def _run(law: str, motion: Excitation, demo: DemoNode, executor: Any,
 
     frame = None
     with Live(shown(), console=console, auto_refresh=False) as live:
-        while (now := nanoseconds(demo.heard.latest('/joint_states').header.stamp)) < end:
+        while (now := demo.now()) < end:
             if frame is None and now > (start + end) // 2:
                 frame = shown(WIDE)
             demo.check_alone()
