@@ -63,7 +63,7 @@ def run(tmp_path_factory):
         before = rms(loop.follow(motion))
         # the world is held during the search, so that the noise does not depend on its duration
         loop.begin(motion.at(0.0).q, held=True)
-        client = Client(world, name='e2e', search_time=5.0, period=10.0, periods=2,
+        client = Client(world, name='e2e', search_time=12.0, period=10.0, periods=2,
                         torque_margin=0.35, slow=0.05, apply=True)
         client.until('search for the validation', timeout=300.0)
         taken = len(loop.taken)
