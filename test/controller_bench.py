@@ -4,7 +4,7 @@ import numpy as np
 from robots import planar_2r
 
 import robodyn_ros as rd
-from robodyn_ros.control import Controller, Law, Reference
+from robodyn_ros.control import ControlLaw, Controller, Reference
 
 DYNAMICS = rd.Dynamics(rd.load_model(planar_2r(), gravity=(0, -9.81, 0)))
 SECOND = 1_000_000_000
@@ -19,7 +19,7 @@ ZERO = np.zeros(2)
 
 
 def law(dynamics=DYNAMICS, **values):
-    return Law.of(VALUES | values, dynamics)
+    return ControlLaw.of(VALUES | values, dynamics)
 
 
 class Bench:

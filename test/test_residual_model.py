@@ -7,7 +7,7 @@ from robots import planar_2r
 from synthetic import fourier_motion, log_of
 
 import robodyn_ros as rd
-from robodyn_ros.control import Law
+from robodyn_ros.control import ControlLaw
 from robodyn_ros.control.reference_checks import torques
 from robodyn_ros.dynamics.residual_torque import ResidualTorque
 
@@ -111,7 +111,7 @@ def test_feedforward_torques_contain_it(arm, result, tmp_path):
     path = tmp_path / 'residual.npz'
     result.residual_.save(path)
     dynamics = rd.Dynamics(arm)
-    law = Law.of(VALUES | {'residual_model': str(path)}, dynamics)
+    law = ControlLaw.of(VALUES | {'residual_model': str(path)}, dynamics)
     q, qd, qdd = np.random.default_rng(6).normal(size=(3, 5, 2)) * 0.3
     added = torques(dynamics, q, qd, qdd, law.residual) - dynamics.inverse_dynamics(q, qd, qdd)
     np.testing.assert_allclose(added, result.residual_.torque(q, qd), atol=1e-12)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from robodyn_ros.control.agreed_end import AgreedEnd
-from robodyn_ros.control.player import Law
+from robodyn_ros.control.player import ControlLaw
 from robodyn_ros.spatial import Array
 
 MOST_JOINTS = 4096
@@ -131,12 +131,13 @@ class Terms:
     rate_limit: tuple[float, ...]
 
     @classmethod
-    def of(cls, law: Law, order: Sequence[int], values: Mapping[str, Any], period: float) -> Terms:
+    def of(cls, law: ControlLaw, order: Sequence[int], values: Mapping[str, Any],
+           period: float) -> Terms:
         """Return the terms for a law.
 
         Parameters
         ----------
-        law : Law
+        law : ControlLaw
             Dynamics, tuning and tolerances of the controller.
         order : sequence of int
             Indices of the joints in the order of the plain list of commands.

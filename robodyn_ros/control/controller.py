@@ -11,7 +11,7 @@ from collections.abc import Callable
 import numpy as np
 
 from robodyn_ros.control.agreed_end import AgreedEnd
-from robodyn_ros.control.player import Law, Player, Playing, ReferenceRefused
+from robodyn_ros.control.player import ControlLaw, Player, Playing, ReferenceRefused
 from robodyn_ros.control.reaction import Reaction
 from robodyn_ros.control.reference import Reference, saturate
 from robodyn_ros.control.state import Answer, State
@@ -27,15 +27,15 @@ STANDING = 0.5  # s without progress after which the clock of the open loop coun
 class Controller:
     """Responds to measured states and plays references for the joints of one robot.
 
-    In the open loop (a `Law` without tuning) `tick` plays a reference against a clock; without a
-    reference nothing is commanded. In the closed loop the `Supervisor` responds to every state
-    with a torque, references run on the stamps of the states, and `tick` responds if states are
-    late. When the law changes from closed to open loop, or the robot is replaced, commands end
+    In the open loop (a `ControlLaw` without tuning) `tick` plays a reference against a clock;
+    without a reference nothing is commanded. In the closed loop the `Supervisor` responds to every
+    state with a torque, references run on the stamps of the states, and `tick` responds if states
+    are late. When the law changes from closed to open loop, or the robot is replaced, commands end
     as described by `AgreedEnd`; `ending` is true meanwhile.
 
     Parameters
     ----------
-    law : Law
+    law : ControlLaw
         Dynamics, tuning and tolerances.
     warn : callable
         Called as ``warn(kind, text)`` with warnings for the user; the kind is used for counting.
@@ -43,7 +43,7 @@ class Controller:
         Called as ``on_phase(before, after)`` when the supervisor changes its phase.
     """
 
-    def __init__(self, law: Law, warn: Callable[[str, str], None],
+    def __init__(self, law: ControlLaw, warn: Callable[[str, str], None],
                  on_phase: Callable[[str, str], None]):
         self.law = law
         self.player, self.reaction = Player(warn), Reaction()
@@ -79,12 +79,12 @@ class Controller:
         """Whether the last commanded torque is not zero."""
         return self._last is not None and bool(self._last.torque.any())
 
-    def use(self, law: Law, now: float) -> None:
+    def use(self, law: ControlLaw, now: float) -> None:
         """Use another law from now on, with the same joints.
 
         Parameters
         ----------
-        law : Law
+        law : ControlLaw
             The new law.
         now : float
             Monotonic time, s.
@@ -229,7 +229,7 @@ class Controller:
         torque, _ = saturate(end.torque(elapsed), self.law.dynamics.joints.effort_limit)
         return self._answer(torque, stamp + int(elapsed * 1e9), now)
 
-    def _play(self, law: Law, now: float, clock: int) -> Answer | None:
+    def _play(self, law: ControlLaw, now: float, clock: int) -> Answer | None:
         """Return the command in the open loop."""
         before, self._clock = self._clock, clock
         if clock != before:
@@ -319,7 +319,7 @@ class Controller:
         self._guard.restart()
         self._ages.restart()
 
-    def _control(self, law: Law, tuning: Tuning, state: State, age: float) -> Answer | None:
+    def _control(self, law: ControlLaw, tuning: Tuning, state: State, age: float) -> Answer | None:
         """Return the command for a state in the closed loop; an age of 0 means a new state."""
         now, tuning = state.stamp + int(age * 1e9), self.reaction.tuned(tuning)
         sample = self.player.sample_measured(law, now, state.q, not age)

@@ -47,7 +47,7 @@ class ReferenceRefused(RobodynError):
 
 
 @dataclass(frozen=True, eq=False)
-class Law:
+class ControlLaw:
     """A control law with its dynamics, tuning and tolerances; always replaced as a whole.
 
     Attributes
@@ -71,7 +71,7 @@ class Law:
     residual: ResidualTorque | None = None
 
     @classmethod
-    def of(cls, values: Mapping[str, Any], dynamics: RobotDynamics) -> Law:
+    def of(cls, values: Mapping[str, Any], dynamics: RobotDynamics) -> ControlLaw:
         """Return the law for named values.
 
         Raises
@@ -196,13 +196,13 @@ class Player:
             self.playing, self._next = self._next, None
 
     @staticmethod
-    def check(law: Law, reference: Reference, stamp: int, clock: int,
+    def check(law: ControlLaw, reference: Reference, stamp: int, clock: int,
               q: Array | None) -> tuple[Playing, Array, Array]:
         """Check whether a reference can be played; this may take some milliseconds.
 
         Parameters
         ----------
-        law : Law
+        law : ControlLaw
             Dynamics, tuning and tolerances.
         reference : Reference
             The motion.
@@ -250,7 +250,7 @@ class Player:
                 raise ReferenceRefused(str(error)) from None
         return playing, tau, saturated
 
-    def sample(self, law: Law, now: int) -> tuple[Array, Array, Array] | None:
+    def sample(self, law: ControlLaw, now: int) -> tuple[Array, Array, Array] | None:
         """Return q, qd and qdd, shape (n,), of the reference at a time (ns).
 
         None if no reference is played then.
@@ -262,7 +262,7 @@ class Player:
         q, qd, qdd = playing.reference.sample(time)
         return q, self._direction(qd, law.dynamics.friction_width), qdd
 
-    def sample_measured(self, law: Law, now: int, q: Array, new: bool) -> Any:
+    def sample_measured(self, law: ControlLaw, now: int, q: Array, new: bool) -> Any:
         """Return the reference at a time, or None, and compare it with the measured positions.
 
         The reference is dropped if the robot is too far from it: at its start
@@ -271,7 +271,7 @@ class Player:
 
         Parameters
         ----------
-        law : Law
+        law : ControlLaw
             Dynamics, tuning and tolerances.
         now : int
             The time, ns.
@@ -297,7 +297,7 @@ class Player:
             return None
         return sample[0], self._direction(sample[1], law.dynamics.friction_width), *sample[2:]
 
-    def _time(self, law: Law, now: int) -> float | None:
+    def _time(self, law: ControlLaw, now: int) -> float | None:
         """Return the time since the start of the reference (s), None before and after it."""
         self._begin_next(now)
         playing = self.playing
@@ -308,7 +308,7 @@ class Player:
             return None
         return (now - playing.start) * 1e-9
 
-    def _follows(self, law: Law, time: float, q: Array, wanted: Array) -> bool:
+    def _follows(self, law: ControlLaw, time: float, q: Array, wanted: Array) -> bool:
         """Compare the measured positions with the reference; drop it if they are too far off."""
         playing, tolerances = self.playing, law.tolerances
         if playing is None:
@@ -333,7 +333,7 @@ class Player:
                 return False
         return True
 
-    def _drop_beyond(self, name: str, away: Array, tolerance: Array, law: Law) -> None:
+    def _drop_beyond(self, name: str, away: Array, tolerance: Array, law: ControlLaw) -> None:
         joint = int(np.argmax(away / tolerance))
         self.drop(f'joint {law.dynamics.joints.joint_names[joint]!r} is {away[joint]:.3g} rad or '
                   f'm from it; valid: at most {name}, {tolerance[joint]:g}', name)

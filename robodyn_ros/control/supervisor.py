@@ -184,7 +184,7 @@ class Supervisor:
         dynamics : RobotDynamics
             The robot's dynamics.
         tuning : Tuning
-            Law, gains and limits.
+            Control law, gains and limits.
         q : ndarray, shape (n,)
             The pose, rad or m.
         """

@@ -25,7 +25,7 @@ AUTOMATIC = -1.0  # value of a gain that is to be computed from the model
 
 @dataclass(frozen=True, eq=False)
 class Tuning:
-    """Law, gains and limits of the supervisor.
+    """Control law, gains and limits of the supervisor.
 
     Attributes
     ----------

@@ -24,7 +24,7 @@ from robodyn_ros.description.robot import (
     Motor,
     RobotDescription,
 )
-from robodyn_ros.description.spring import Spring
+from robodyn_ros.description.spring import SpringTorque
 from robodyn_ros.description.tree import check_mimics
 from robodyn_ros.description.xml import NO_LIMIT
 from robodyn_ros.errors import DescriptionError
@@ -71,7 +71,7 @@ def cuts_of(compiled: Any) -> tuple[Cut, ...]:
     from mujoco import mjtObj
 
     def end(e: int, index: int, point: Array, turn: Array) -> tuple[str, Array, Array]:
-        """Return the body of a constraint, and the pose that coincides, in the body's frame."""
+        """Return the body of a constraint, and the frame that coincides, in the body's frame."""
         if compiled.eq_objtype[e] == mjtObj.mjOBJ_SITE:
             point, turn = compiled.site_pos[index], _rotation(compiled.site_quat[index])
             index = compiled.site_bodyid[index]
@@ -102,7 +102,7 @@ class _Reader:
         self.joints: list[Joint] = []
         self.findings: list[Finding] = []
         self.motors: dict[str, Motor] = {}
-        self.springs: dict[str, Spring] = {}
+        self.springs: dict[str, SpringTorque] = {}
         self.link_friction: dict[str, Friction] = {}
         self._gears, self._efforts = self._actuators()
 
@@ -140,7 +140,7 @@ class _Reader:
             for other in {*cut.links} - names:
                 self.findings.append(Finding(
                     other, 'equality', ', '.join(cut.links), 'MJCF', False,
-                    'this body is no link of the robot, which is not held there'))
+                    'this body is not a link of the robot: the constraint is ignored'))
         return tuple(cut for cut in cuts if names.issuperset(cut.links))
 
     def _robot(self) -> tuple[int, list[int], bool]:
@@ -206,7 +206,7 @@ class _Reader:
                                       armature=float(m.dof_armature[dof]))
         if np.any(m.jnt_stiffness[j]):
             stiffness = float(np.ravel(m.jnt_stiffness[j])[0])
-            self.springs[name] = Spring(linear=stiffness)
+            self.springs[name] = SpringTorque(linear=stiffness)
             self.link_friction[name] = Friction(
                 float(np.ravel(m.dof_damping[dof])[0]), float(m.dof_frictionloss[dof]),
                 -stiffness * float(m.qpos_spring[m.jnt_qposadr[j]]))

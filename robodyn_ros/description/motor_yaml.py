@@ -26,7 +26,7 @@ from robodyn_ros.description.robot import (
     RobotDescription,
 )
 from robodyn_ros.description.section import Section
-from robodyn_ros.description.spring import SPRING, Spring
+from robodyn_ros.description.spring import SPRING_PARAMETERS, SpringTorque
 from robodyn_ros.errors import DescriptionError, UnknownNameError
 from robodyn_ros.spatial import Array
 
@@ -101,8 +101,8 @@ def _with_joint(description: RobotDescription, joint: Joint, entry: Section,
         description = replace(description, friction_curve={**description.friction_curve,
                                                            joint.name: curve})
     if 'spring' in entry:
-        values = entry.section('spring', SPRING)
-        spring = Spring(**{key: values.number(key) for key in values})
+        values = entry.section('spring', SPRING_PARAMETERS)
+        spring = SpringTorque(**{key: values.number(key) for key in values})
         description = replace(description, springs={**description.springs, joint.name: spring})
     if 'friction_temperature' in entry:
         section = entry.section('friction_temperature', BY_TEMPERATURE)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, fields, replace
 import numpy as np
 
 from robodyn_ros.description.friction_temperature import FrictionTemperature
-from robodyn_ros.description.spring import Spring
+from robodyn_ros.description.spring import SpringTorque
 from robodyn_ros.spatial import Array, Inertial
 
 APART = 0.1  # m, distance of the points that represent an axis or a frame; its value is arbitrary
@@ -321,7 +321,7 @@ class RobotDescription:
     motors: dict[str, Motor] = field(default_factory=dict)
     link_friction: dict[str, Friction] = field(default_factory=dict)
     friction_curve: dict[str, FrictionCurve] = field(default_factory=dict)
-    springs: dict[str, Spring] = field(default_factory=dict)
+    springs: dict[str, SpringTorque] = field(default_factory=dict)
     friction_temperature: dict[str, FrictionTemperature] = field(default_factory=dict)
     gear_matrix: GearMatrix | None = None
     findings: tuple[Finding, ...] = ()

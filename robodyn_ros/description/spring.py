@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 
 
 @dataclass(frozen=True)
-class Spring:
+class SpringTorque:
     """A spring or a counterbalance at one joint: ``linear q + sine sin(q) + cosine cos(q)``.
 
     This is the torque that the motor must give to hold the spring at the joint's position q; a
@@ -25,4 +25,4 @@ class Spring:
     cosine: float = 0.0
 
 
-SPRING = tuple(entry.name for entry in fields(Spring))
+SPRING_PARAMETERS = tuple(entry.name for entry in fields(SpringTorque))

@@ -45,6 +45,7 @@ class Elimination:
     Attributes
     ----------
     pivots : array, shape (n,)
+        The diagonal elements after the elimination, in the order of the unknowns.
     """
 
     def __init__(self, matrix: Any, order: Sequence[int]):
@@ -70,7 +71,7 @@ class Elimination:
                 x[i] = x[i] - (a[i, k] * self._inverse[k]) * x[k]
         for position in reversed(range(len(self._order))):
             k = self._order[position]
-            # the unknown found last comes last, so that the processor need not wait for it before
+            # the unknown that was found last is used last, so that the processor waits less for it
             for i in reversed(self._order[position + 1:]):
                 x[k] = x[k] - a[i, k] * x[i]
             x[k] = x[k] * self._inverse[k]

@@ -81,7 +81,7 @@ def _curve(curve: Any, speed: Any, width: float, load: Any) -> Any:
 
 
 def spring_torque(model: Model, q: Any) -> Any:
-    """Torques that hold the springs at the joints, shape (n,), see `Spring`."""
+    """Torques that hold the springs at the joints, shape (n,), see `SpringTorque`."""
     total: list[Any] = [0.0] * model.n
     for i, position in _sprung(model, q):
         linear, sine, cosine = model.spring[i].tolist()

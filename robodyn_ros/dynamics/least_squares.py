@@ -54,8 +54,8 @@ class LeastSquares:
 def elimination_order(matrix: Any) -> list[int]:
     """Return the order in which the elimination of a symmetric matrix fills in little.
 
-    Those with the fewest neighbours come first; those that are no neighbours alternate, since the
-    processor computes them at the same time.
+    Unknowns with the fewest neighbours come first. Unknowns that are not neighbours follow one
+    another, since the processor can eliminate them at the same time.
     """
     linked = np.array([[not is_zero(entry) for entry in row] for row in matrix])
     order: list[int] = []

@@ -128,11 +128,11 @@ class LoopClosure:
         return self.closing(q)[:-len(self._bound) - 1]
 
     def closing(self, q: Any) -> Any:
-        """Gaps, Newton step, what it leaves, and how regular the pose is.
+        """Gaps, Newton step, squared gap after it to first order, and distance from singularities.
 
-        What the step leaves of the gaps to first order is squared. The last elements, one for
-        each dependent joint, are the squared sines between the motion of the gaps by this joint
-        and by those that are eliminated before it; they vanish in a singularity.
+        This distance has one element for each dependent joint: the squared sine of the angle
+        between the motion of the gaps by this joint and that by the joints that are eliminated
+        before it. It vanishes in a singularity.
         """
         still = np.zeros(len(q))
         equations = self.constraints(q, still)
@@ -164,7 +164,7 @@ class LoopClosure:
         return np.column_stack([matrix, speed, drift])
 
     def _solver(self, q: Any) -> tuple[LeastSquares, Any]:
-        """Return how velocities of the dependent joints follow, and the gaps' by the others."""
+        """Return the equations of the dependent joints, and the Jacobian of the others."""
         jacobian = self.constraints(q, np.zeros(len(q)))[:, 1:-1]
         return LeastSquares(jacobian[:, self._bound]), jacobian[:, self._free]
 

@@ -12,9 +12,9 @@ from robodyn_ros.spatial import Array
 CLOSED = 1e-12  # m, gap that counts as closed
 LARGEST = 0.3  # rad or m, largest step of a joint in one iteration
 ITERATIONS = 200  # most iterations to close the loops
-DAMPING = 0.1  # square of a singular value that halves a step, by the square of the gaps, 1/rad^2
+DAMPING = 0.1  # a step is halved if (singular value)^2 = DAMPING * (gap)^2, 1/rad^2
 SAMPLES = 20  # poses from which the loops are closed if no start is given
-REGULAR = 0.01  # least motion of the driven joints, of all joints, in a start that is looked for
+REGULAR = 0.01  # least motion of the driven joints if all move by 1, in a start that is looked for
 SINGULAR = 1e-6  # singular values of the loops' Jacobian below this count as zero, m/rad
 
 

@@ -263,7 +263,7 @@ class Procedure:
         def report(state: Progress) -> None:
             self._job.check()
             self._send_status(Status(phase, min(1.0, state.seconds / plan.budget),
-                              condition=state.condition))
+                                     condition=state.condition))
 
         found = optimise_excitation(robot, limits, plan, progress=report)
         (folder / file).write_text(found.to_yaml(), encoding='utf-8')

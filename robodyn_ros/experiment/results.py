@@ -123,12 +123,12 @@ def identify_and_write(model: Model | RobotDynamics, logs: Sequence[Log],
     RobodynError
         The logs cannot be used, or the results cannot be written.
     """
-    tell = progress or logging.getLogger(__name__).info
-    result = identify(model, list(logs), settings, progress=tell)
-    tell(PHASES[-2])
+    report_progress = progress or logging.getLogger(__name__).info
+    result = identify(model, list(logs), settings, progress=report_progress)
+    report_progress(PHASES[-2])
     validation = validate(result, list(held_out), thresholds=thresholds)
     consistent = validate(result, list(held_out), consistent=True, thresholds=thresholds)
-    tell(PHASES[-1])
+    report_progress(PHASES[-1])
     fewer = reduce(result) if reduced else None
     motions = free_motions(result, held_out)
     files = write_results(result, validation, consistent, folder, command=command,

@@ -136,12 +136,12 @@ def cross_validate(model: Model | RobotDynamics, logs: Sequence[Log],
                                   'is left out once')
     if len(set(sources)) < len(sources):
         sources = [f'{k}: {source}' for k, source in enumerate(sources, 1)]
-    tell = progress or (lambda text: None)
-    tell('all runs')
+    report_progress = progress or (lambda text: None)
+    report_progress('all runs')
     whole = identify(model, runs, settings)
     fits, validations = [], []
     for out, source in enumerate(sources):
-        tell(f'without {source}')
+        report_progress(f'without {source}')
         fits.append(identify(model, [log for k, log in enumerate(runs) if k != out], settings))
         validations.append(validate(fits[-1], runs[out]))
     names = [name for name in whole.base_.names if all(name in fit.base_.names for fit in fits)]

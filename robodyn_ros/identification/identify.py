@@ -94,10 +94,10 @@ def identify(model: Model | RobotDynamics, logs: Log | Sequence[Log],
     """
     check_type('settings', settings, (Settings, NoneType), 'a Settings')
     chosen = replace(settings or Settings(), **single)
-    tell = progress or logging.getLogger(__name__).info
+    report_progress = progress or logging.getLogger(__name__).info
     notes: list[str] = []
     every = logs_of(logs)
-    tell('reading and filtering')
+    report_progress('reading and filtering')
     dynamics = dynamics_of(model)
     dynamics.model.require_fixed_base('identify (identify_floating_base supports it)')
     nominal, dynamics = dynamics.model, measured_dynamics(dynamics)
@@ -105,39 +105,39 @@ def identify(model: Model | RobotDynamics, logs: Log | Sequence[Log],
         chosen = replace(chosen, friction='none')
     pieces = measured_pieces(dynamics, every, chosen, notes)
     spectrum = motion_spectrum(pieces)
-    tell('filters')
+    report_progress('filters')
     options = sample_options(dynamics, chosen)
     filters, segments = _filters(dynamics, pieces, spectrum, chosen, options, notes)
     whole = dynamics
     if nominal.effort.gravity == 'removed':  # the log may nevertheless contain it
         whole = dynamics.with_model(replace(dynamics.model, gravity=nominal.gravity))
     notes += effort_notes(whole, segments)
-    tell('friction')
+    report_progress('friction')
     shape = first_shape(dynamics, segments, spectrum, filters.filtering.cutoff)
     choice = friction_for(dynamics, segments, shape, filters.filtering, chosen, options, notes)
-    tell('base parameters')
+    report_progress('base parameters')
     linear = LinearModel(dynamics, chosen.kind, friction=choice.shape, joints=chosen.joints,
                          payload=chosen.payload)
     base = base_parameters(linear)
-    tell('observation matrices')
+    report_progress('observation matrices')
     observations = Observations(linear, segments, decimation=filters.filtering.decimation,
                                 known=known_parameters(chosen), **options)
     blocks = list(observations.blocks())
     folds = [factors_of(block, part) for block in blocks
              for part in _parts(len(block.t), max(1, -(-FOLDS // len(blocks))))]
     base = _excited(base, merge(folds), notes)
-    tell('estimate')
+    report_progress('estimate')
     problem = Problem(observations, base.kept, folds, counts_of(blocks))
     estimate = estimate_by(chosen.method, problem)
-    tell('statistics')
+    report_progress('statistics')
     found = _judged(observations, base, estimate, filters.filtering.band)
-    tell('physical consistency')
+    report_progress('physical consistency')
     consistent = consistent_estimate(linear, problem.around(estimate), estimate.sigma,
                                      prior=chosen.prior, known=observations.known)
     notes += remarks(found.uncertainty_, base, found.estimate_, found.bias_)
     residual = None
     if chosen.residual_model != 'none':
-        tell('residual model')
+        report_progress('residual model')
         beyond = residual_model(observations, base.kept, found.theta_)
         residual = beyond.torque
         notes.append(beyond.to_text())

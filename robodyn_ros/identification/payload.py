@@ -87,21 +87,21 @@ def identify_payload(model: Model | RobotDynamics, logs: Log | Sequence[Log], li
         The measured efforts are external torques, or the base floats.
     """
     check_type('uncertainty', uncertainty, (ModelUncertainty, NoneType), 'a ModelUncertainty')
-    tell = progress or (lambda phase: None)
+    report_progress = progress or (lambda phase: None)
     robot = dynamics_of(model)
     robot.model.require_fixed_base('identify a payload')
     robot.model.link_frame(link)
     if robot.model.effort.measured == 'external_torque':
         raise ValueRangeError('measured efforts', 'external torques', 'torque or current')
     notes: list[str] = []
-    tell('reading and filtering')
+    report_progress('reading and filtering')
     bare, loaded = ([replace(log, loaded=carries) for log in logs_of(some)]
                     for some, carries in ((without, False), (logs, True)))
     pieces = measured_pieces(robot, loaded + bare, Settings(), notes)
-    tell('observation matrices')
+    report_progress('observation matrices')
     equations = equations_of(robot, pieces, link, notes=notes,
                              with_errors=uncertainty is not None or bool(bare))
-    tell('estimate')
+    report_progress('estimate')
     found = _estimate(equations, _prior(equations, uncertainty))
     if uncertainty is None and not bare:
         notes.append('the accuracy of the model is not known: apart from its friction, it is '

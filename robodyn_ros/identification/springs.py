@@ -1,4 +1,4 @@
-"""Springs and counterbalances at joints as columns of the linear model, see `Spring`."""
+"""Springs and counterbalances at joints as columns of the linear model, see `SpringTorque`."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from robodyn_ros._version import __version__
 from robodyn_ros.description.effort import effort_section
 from robodyn_ros.description.friction_temperature import BY_TEMPERATURE
 from robodyn_ros.description.robot import CURVE
-from robodyn_ros.description.spring import SPRING
+from robodyn_ros.description.spring import SPRING_PARAMETERS
 from robodyn_ros.description.urdf import parse_urdf
 from robodyn_ros.description.urdf_writer import inertial_element, numbers, urdf_text
 from robodyn_ros.description.xml import parse_xml
@@ -164,7 +164,8 @@ def motors_of(model: Model) -> dict[str, Any]:
             joints[joint]['friction_curve'] = dict(zip(
                 CURVE, model.friction_curve[body].tolist(), strict=True))
         if model.spring[body].any():
-            joints[joint]['spring'] = dict(zip(SPRING, model.spring[body].tolist(), strict=True))
+            joints[joint]['spring'] = dict(zip(
+                SPRING_PARAMETERS, model.spring[body].tolist(), strict=True))
         if not np.isnan(model.friction_temperature[body, 0]):
             joints[joint]['friction_temperature'] = dict(zip(
                 BY_TEMPERATURE, model.friction_temperature[body].tolist(), strict=True))
@@ -262,11 +263,12 @@ def _friction_terms(result: Result) -> dict[str, dict[str, dict[str, Any]]]:
 
 
 def _springs(result: Result) -> dict[str, dict[str, float]]:
-    """Return the springs that were estimated: by joint and term, see `Spring`."""
+    """Return the springs that were estimated: by joint and term, see `SpringTorque`."""
     model, found = result.model, dict[str, dict[str, float]]()
     for body, name in result.linear.springs.terms:
         k = SPRING_TERMS.index(name)
-        found.setdefault(model.body_joints[body], {})[SPRING[k]] = float(model.spring[body, k])
+        joint = found.setdefault(model.body_joints[body], {})
+        joint[SPRING_PARAMETERS[k]] = float(model.spring[body, k])
     return found
 
 

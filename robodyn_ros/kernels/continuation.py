@@ -1,4 +1,4 @@
-"""Functions that are evaluated at the solution of equations, found in compiled code by Newton.
+"""Functions that are evaluated at the solution of equations, which compiled code finds.
 
 The variables are the elements of a pose. Some of them are given; the others solve equations
 ``gap(pose) = 0``. The given variables move in small steps along a straight line from a known pose
@@ -21,7 +21,9 @@ from robodyn_ros.kernels.llvm_ir import frame
 from robodyn_ros.kernels.pointers import Pointers
 
 CONTRACTION = 4.0  # ratio of successive Newton steps above which their lengths predict the error
-MARGIN = 0.1  # of a step at the goal to the root of the error: the factor in the error is unknown
+# At the goal, Newton's method ends after a step below this fraction of the square root of the
+# admissible error. The error is proportional to the squared step; its factor is not known.
+MARGIN = 0.1
 
 
 @dataclass(frozen=True)
@@ -39,9 +41,9 @@ class PathRules:
     largest : float
         Largest change of a variable in one iteration; longer Newton steps are shortened.
     passing : float
-        On the way, a solution is good enough with such an error of the variables.
+        Largest error of the variables on the way.
     exact : float
-        At the goal, error of the variables below which another iteration changes nothing.
+        Largest error of the variables at the goal, where another iteration changes nothing.
     closed : float
         Gap that counts as closed.
     rough : float
@@ -196,13 +198,6 @@ class _Writer(LaneInstructions):
             for at_goal, on_the_way in (
                 (MARGIN * math.sqrt(rules.exact), rules.passing), (rules.exact, rules.passing),
                 (rules.rough**2, float('inf'))))
-        for x, way, k in zip(self._goals, self._way, self._given, strict=True):
-            self.store(self.binary('sub', x, self.binary('mul', way, rest)), '%pose', k,
-                       self._width)
-        passing, exact = self._rules.passing, self._rules.exact
-        self._passing, self._error = (self.spread(self.emit(
-            f'select i1 %last, double {number(at_goal)}, double {number(passing)}'))
-            for at_goal in (MARGIN * math.sqrt(exact), exact))
 
     def _newton(self) -> None:
         """One iteration of Newton's method."""

@@ -73,7 +73,7 @@ class Model:
         Stribeck velocity, and the fraction of the transmitted torque. A curve replaces
         ``link_friction``, which then approximates it. NaN: no curve.
     spring : ndarray, shape (b, 3)
-        Springs at the joints, see `Spring`: linear, sine and cosine, N m/rad and N m.
+        Springs at the joints, see `SpringTorque`: linear, sine and cosine, N m/rad and N m.
     friction_temperature : ndarray, shape (b, 3)
         Temperature of this friction (degrees Celsius), and the change of viscous and Coulomb
         friction of the link side per kelvin, see `at_temperature`. NaN: not known.

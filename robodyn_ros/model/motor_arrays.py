@@ -15,7 +15,7 @@ from robodyn_ros.description.robot import (
     Motor,
     RobotDescription,
 )
-from robodyn_ros.description.spring import SPRING
+from robodyn_ros.description.spring import SPRING_PARAMETERS
 from robodyn_ros.errors import DescriptionError
 from robodyn_ros.model.bodies import Bodies, clean
 from robodyn_ros.model.link_frame import LinkFrame
@@ -44,7 +44,7 @@ def motor_arrays(description: RobotDescription, tree: Bodies,
     count = len(bodies)
     link_friction, motor_friction = np.zeros((count, 3)), np.zeros((count, 3))
     curve = np.full((count, len(CURVE)), np.nan)
-    spring = np.zeros((count, len(SPRING)))
+    spring = np.zeros((count, len(SPRING_PARAMETERS)))
     warmth = np.full((count, len(BY_TEMPERATURE)), np.nan)
     armature, gear_ratio = np.zeros(count), np.ones(count)
     drive_gain, spin_axis = np.full(count, np.nan), np.full((count, 3), np.nan)
@@ -59,7 +59,7 @@ def motor_arrays(description: RobotDescription, tree: Bodies,
         if joint.name in description.friction_curve:
             curve[i] = [getattr(description.friction_curve[joint.name], name) for name in CURVE]
         if joint.name in description.springs:
-            spring[i] = [getattr(description.springs[joint.name], name) for name in SPRING]
+            spring[i] = astuple(description.springs[joint.name])
         if joint.name in description.friction_temperature:
             warmth[i] = astuple(description.friction_temperature[joint.name])
         motor = description.motors.get(joint.name)

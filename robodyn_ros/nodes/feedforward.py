@@ -15,7 +15,7 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
 from trajectory_msgs.msg import JointTrajectory
 
-from robodyn_ros.control import Answer, Controller, Law, ReferenceRefused
+from robodyn_ros.control import Answer, ControlLaw, Controller, ReferenceRefused
 from robodyn_ros.control.command_watchdog import Terms
 from robodyn_ros.control.supervisor import HOLDING, WAITING, ZERO
 from robodyn_ros.control.tuning import OPEN_LOOP, check_values
@@ -88,7 +88,7 @@ class Feedforward(DynamicsNode):
             check_values(values)
             if running is not None and ('command_joints' in changes or changes.keys() & set(
                     NAMES)):
-                Law.of(values, running.dynamics)
+                ControlLaw.of(values, running.dynamics)
                 command_order(running.joints.joint_names, changes.get(
                     'command_joints', self.get_parameter('command_joints').value))
         except RobodynError as error:
@@ -126,12 +126,12 @@ class Feedforward(DynamicsNode):
         values, joints = tuning_values(self), self.get_parameter('command_joints').value
         names, self._unfit = list(running.joints.joint_names), ''
         try:
-            law, order = Law.of(values, running.dynamics), command_order(names, joints)
+            law, order = ControlLaw.of(values, running.dynamics), command_order(names, joints)
         except RobodynError as error:
             self._unfit = str(error)
             self.report('error', f'{error}; the mode is {OPEN_LOOP}, and all joints are commanded '
                         'until the parameters fit the robot')
-            law, order = Law.of(values | USUAL, running.dynamics), command_order(names, [])
+            law, order = ControlLaw.of(values | USUAL, running.dynamics), command_order(names, [])
         outputs = CommandMessages.of(running, order)
         with self._lock:
             known, former = self._controller, self._outputs

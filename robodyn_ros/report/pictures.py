@@ -126,5 +126,6 @@ def _draw_panel(axis: Any, panel: Panel) -> None:
         axis.set_xscale('log')
     if panel.logarithmic_y:
         axis.set_yscale('log')
-    axis.set_title(panel.title, fontsize=9, loc='left', y=1.0)  # known: no text is measured
+    # with a given y, matplotlib need not measure all texts
+    axis.set_title(panel.title, fontsize=9, loc='left', y=1.0)
     axis.set_ylabel(panel.y_label, fontsize=8)

@@ -27,12 +27,12 @@ def write_mjcf(robot: Result | Model | ClosedLoopDynamics | FloatingLoopDynamics
     Joints have armature, damping and dry friction; where friction has further terms, these
     approximate it. A linear spring is MuJoCo's stiffness; a comment names springs at cranks, which
     MuJoCo does not have. Every joint has a motor with the effort limit of the URDF. Without
-    meshes, bars from joint to joint stand for the links. A floating base has a free joint, a base
-    that is held has none, whatever the description says. Closed loops are ``connect`` constraints
-    between sites. For an identified robot, a comment names what the data do not determine:
-    parameters that have no effect on the torques, and combinations that the motion hardly
-    distinguishes. Their values come from the description, and forces between the links that
-    depend on them are not identified.
+    meshes, bars from joint to joint stand for the links. A floating base has a free joint; a base
+    that is held has none, even if the description has a floating joint. Closed loops are
+    ``connect`` constraints between sites. For an identified robot, a comment names what the data
+    do not determine: parameters that have no effect on the torques, and combinations that the
+    motion hardly distinguishes. Their values come from the description, and forces between the
+    links that depend on them are not identified.
 
     Parameters
     ----------

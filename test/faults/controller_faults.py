@@ -13,7 +13,7 @@ import numpy as np
 from robots import planar_2r
 
 import robodyn_ros as rd
-from robodyn_ros.control import Controller, Law, Reference, ReferenceRefused
+from robodyn_ros.control import ControlLaw, Controller, Reference, ReferenceRefused
 from robodyn_ros.control.tuning import MODES
 from robodyn_ros.errors import RobodynError
 
@@ -72,7 +72,7 @@ class Sequence:
         self.qd = np.zeros(self.n)
 
     def _make_law(self):
-        return Law.of(self.values, dynamics_of(self.structure, self.heavy))
+        return ControlLaw.of(self.values, dynamics_of(self.structure, self.heavy))
 
     def _warn(self, kind, text):
         self.events[kind] += 1
