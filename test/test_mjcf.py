@@ -7,6 +7,7 @@ mujoco = pytest.importorskip('mujoco')
 from robots import joint, link, random_robot, robot  # noqa: E402
 
 import robodyn_ros as rd  # noqa: E402
+from robodyn_ros.spatial import axis_rotation  # noqa: E402
 
 # defaults, degrees, a body with two joints beside its origin, a reference position, inertia from
 # geometry and a joint that follows another
@@ -140,10 +141,55 @@ def test_any_urdf_becomes_mjcf(tmp_path, rng):
               rd.Dynamics(model).inverse_dynamics(q, qd, qdd), 1e-4)
 
 
+def test_a_ball_joint_is_three_hinges(rng):
+    """Beside its body's origin; the angular velocity of MuJoCo's ball joint is in the body's axes.
+
+    M and g are those of the ball joint, in velocities of the hinges; velocities are compared with
+    hinges of MuJoCo.
+    """
+    at = 'name="tilt" axis="0.6 0.8 0" pos="0 0.03 0.05"'
+    tilt = 'name="tilt" type="ball" pos="0 0.03 0.05" armature="0"'
+    ball = ARM.replace(at, tilt)
+    ball = ball.replace('<position joint="tilt" kp="30" forcerange="-12 12"/>', '')
+    model = rd.load_model(ball)
+    assert model.joint_names == ('pan', 'tilt_x', 'tilt_y', 'tilt_z', 'slider')
+    kept, lost = (f for f in model.findings if f.quantity == 'ball')
+    assert kept.used and 'singular' in kept.reason
+    assert not lost.used and lost.value == 'damping'
+    dynamics = rd.Dynamics(model.without_friction())
+    hinges = ball.replace(f'<joint {tilt}/>', ''.join(
+        f'<joint axis="{axis}" pos="0 0.03 0.05" armature="0"/>'
+        for axis in ('1 0 0', '0 1 0', '0 0 1')))
+    (engine, data), (twin, twin_data) = engine_of(ball), engine_of(hinges)
+    for _ in range(2):
+        q, qd, qdd = rng.normal(size=(3, 5))
+        x, y, z = (rotation(axis, angle) for axis, angle in zip('xyz', q[1:4], strict=True))
+        quaternion = np.zeros(4)
+        mujoco.mju_mat2Quat(quaternion, (x @ y @ z).ravel())
+        turn = np.zeros((6, 5))  # of MuJoCo's velocities, the finger's last
+        turn[0, 0] = turn[4, 4] = 1
+        turn[5, 0] = -0.5
+        turn[1:4, 1:4] = np.column_stack([z.T @ y.T[:, 0], z.T[:, 1], [0, 0, 1]])
+        finger = np.deg2rad(15) + 0.1 - 0.5 * q[0]
+        qpos = [q[0], *quaternion, q[4], finger]
+        still, *moving = (inverse(engine, data, qpos, np.zeros(6), a)
+                          for a in (np.zeros(6), *np.eye(6)))
+        close(dynamics.gravity(q), turn.T @ still)
+        close(dynamics.mass_matrix(q), turn.T @ (np.array(moving) - still) @ turn)
+        close(dynamics.pose(q, 'lower')[:3, 3], data.body('lower').xpos)
+        follow = np.vstack([np.eye(5), [-0.5, 0, 0, 0, 0]])
+        close(dynamics.inverse_dynamics(q, qd, qdd), follow.T @ inverse(
+            twin, twin_data, [*q, finger], follow @ qd, follow @ qdd))
+
+
+def rotation(axis, angle):
+    """A rotation about an axis of the frame."""
+    return axis_rotation(np.eye(3)['xyz'.index(axis)], angle)
+
+
 def test_what_cannot_be_read_says_why(tmp_path):
-    ball = DOG.replace('name="knee" axis="0 1 0"', 'name="knee" type="ball"')
     two = DOG.replace('<geom type="sphere"', '<freejoint name="loose"/><geom type="sphere"')
-    for text, why in ((ball, "'knee': is a ball joint"), (two, 'rock, trunk.*one robot'),
+    for text, why in ((two, 'rock, trunk.*one robot'),
                       ('<mujoco><worldbody><body/></worldbody>', 'not well-formed'),
                       ('<mujoco><worldbody><cube/></worldbody></mujoco>', 'MuJoCo cannot compile'),
                       ('<cube/>', '<robot>, <mujoco> or <sdf>')):

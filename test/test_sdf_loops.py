@@ -8,6 +8,7 @@ from sdf_robots import BODY, FOUR_BAR, Twin, pose  # noqa: E402
 from test_mjcf import close  # noqa: E402
 
 import robodyn_ros as rd  # noqa: E402
+from robodyn_ros.check import check_model  # noqa: E402
 from robodyn_ros.description.urdf import read_urdf_text  # noqa: E402
 from robodyn_ros.dynamics.loops import read_loops  # noqa: E402
 from robodyn_ros.simulation import Simulation  # noqa: E402
@@ -76,6 +77,7 @@ def test_a_ball_joint_of_a_tree_is_three_hinges(rng):
         joint('wrist', 'ball', 'a', 'b', at='-0.1 0 0.05')))
     assert model.joint_names == ('y', 'wrist_x', 'wrist_y', 'wrist_z')
     assert 'singular' in next(f for f in model.findings if f.quantity == 'ball').reason
+    assert not [i for i in check_model(model).issues if 'no <inertial>' in i.text]  # its own links
     twin = Twin()
     twin.add('a', 'world', np.eye(4), (0, 0, 0), 1)
     twin.joint('y', 'a', (0, 0, 0), (0, 1, 0))

@@ -51,7 +51,7 @@ def check_link(link: Link, model: Model, joint: Joint | None, folders: tuple[Pat
                              'principal_moments_kg_m2': None}
     body = model.link_frames[link.name].body
     if link.inertial is None:
-        moves = joint is not None and joint.type != 'fixed'
+        moves = joint is not None and joint.type != 'fixed' and not link.added
         if moves and body >= 0 and model.inertial_parameters[body, 6] == 0:
             issues.append(Issue('warning', where, 'the link moves and has no <inertial>, so its '
                                 'mass is taken as zero; valid: <inertial> with <mass> and '

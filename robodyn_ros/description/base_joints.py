@@ -42,7 +42,7 @@ def expand_planar(links: tuple[Link, ...], joints: tuple[Joint, ...],
                                    'taken', element=f'joint {joint.name!r}', line=joint.line,
                                    valid='another name of the link or joint')
         along_x, along_y = _plane(joint.axis)
-        more += [Link(parts[0], line=joint.line), Link(parts[1], line=joint.line)]
+        more += [Link(part, line=joint.line, added=True) for part in parts[:2]]
         inner = replace(joint, translation=np.zeros(3), rotation=np.eye(3))
         expanded += [
             replace(joint, name=parts[0], type='prismatic', child=parts[0], axis=along_x),

@@ -65,7 +65,7 @@ def description_from_dh(
                             child, origin, rotation, Z,
                             float(limits[0][i]), float(limits[1][i])))
         if convention == 'standard':
-            links.append(Link(child))
+            links.append(Link(child, added=True))
             joints.append(Joint(f'frame{i + 1}', 'fixed', child, f'link{i + 1}',
                                 np.array([a, 0.0, 0.0]), axis_rotation(X, alpha), np.zeros(3)))
         links.append(Link(f'link{i + 1}', bodies[i]))

@@ -15,6 +15,7 @@ import numpy as np
 
 from robodyn_ros.description.robot import (
     APART,
+    BALL_IS_HINGES,
     Cut,
     Finding,
     Friction,
@@ -49,7 +50,8 @@ def read_mjcf(source: str | bytes | Path) -> RobotDescription:
     Raises
     ------
     DescriptionError
-        MuJoCo cannot compile the model, or it is not one robot of hinges and slides.
+        MuJoCo cannot compile the model, or it is not one robot of hinges, slides and ball
+        joints.
     MissingPackageError
         MuJoCo is not installed.
     """
@@ -178,22 +180,44 @@ class _Reader:
             joint, anchor_now = self.name('JOINT', j), np.array(m.jnt_pos[j])
             simple = count == 1 and not anchor_now.any()
             child = name if simple else f'{joint} frame'
-            self.joints.append(self._joint(
-                j, joint, above, child, place + turn @ (anchor_now - anchor), turn))
+            at = place + turn @ (anchor_now - anchor)
+            if m.jnt_type[j] == BALL:
+                self._add_ball(j, joint, above, child, at, turn)
+            else:
+                self.joints.append(self._joint(j, joint, above, child, at, turn))
             if not simple:
-                self.links.append(Link(child))
+                self.links.append(Link(child, added=True))
             above, place, turn, anchor = child, np.zeros(3), np.eye(3), anchor_now
         self.links.append(Link(name, self._inertial(body)))
         if above != name:
             self.joints.append(Joint(f'{name} mount', 'fixed', above, name, place - anchor, turn,
                                      np.array([1.0, 0.0, 0.0])))
 
+    def _add_ball(self, j: int, name: str, parent: str, child: str, place: Array,
+                  turn: Array) -> None:
+        """Add a ball joint as three hinges about the axes of its body, with links between them."""
+        m, dof = self.model, int(self.model.jnt_dofadr[j])
+        names = [f'{name}_{letter}' for letter in 'xyz']
+        for hinge, axis, end in zip(names, np.eye(3), (*names[:2], child), strict=True):
+            self.joints.append(Joint(hinge, 'continuous', parent, end, place, turn, axis))
+            if end != child:
+                self.links.append(Link(end, added=True))
+            parent, place, turn = end, np.zeros(3), np.eye(3)
+        self.findings.append(Finding(name, 'ball', ', '.join(names), 'MJCF', True, BALL_IS_HINGES))
+        lost = {'range': m.jnt_limited[j], 'damping': m.dof_damping[dof],
+                'frictionloss': m.dof_frictionloss[dof], 'armature': m.dof_armature[dof],
+                'stiffness': m.jnt_stiffness[j]}
+        left_out = [quantity for quantity, value in lost.items() if np.any(value)]
+        if left_out:
+            self.findings.append(Finding(name, 'ball', ', '.join(left_out), 'MJCF', False,
+                                         'these act on the ball joint as a whole, not on hinges'))
+
     def _joint(self, j: int, name: str, parent: str, child: str, place: Array,
                turn: Array) -> Joint:
         m, kind, dof = self.model, int(self.model.jnt_type[j]), int(self.model.jnt_dofadr[j])
         if kind not in (SLIDE, HINGE):
-            raise DescriptionError(f'is a {"free" if kind == FREE else "ball"} joint',
-                                   element=f'joint {name!r}', valid='hinge or slide; a free joint '
+            raise DescriptionError('is a free joint', element=f'joint {name!r}',
+                                   valid='hinge, slide or ball; a free joint '
                                    'of the one body on which the robot is based')
         axis, home = np.array(m.jnt_axis[j]), float(m.qpos0[m.jnt_qposadr[j]])
         if kind == SLIDE:

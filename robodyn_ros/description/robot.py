@@ -15,6 +15,8 @@ from robodyn_ros.description.spring import SpringTorque
 from robodyn_ros.spatial import Array, Inertial
 
 APART = 0.1  # m, distance of the points that represent an axis or a frame; its value is arbitrary
+BALL_IS_HINGES = ('three hinges take its place, which are singular where the second one is at '
+                  '90 degrees')
 MOVING_TYPES = ('revolute', 'continuous', 'prismatic')
 
 
@@ -51,13 +53,18 @@ class Shape:
 
 @dataclass(frozen=True)
 class Link:
-    """A rigid body; ``inertial`` is None where the description has none."""
+    """A rigid body.
+
+    ``inertial`` is None where the description has none; a link that a reader puts between the axes
+    of a joint is ``added``.
+    """
 
     name: str
     inertial: Inertial | None = None
     line: int | None = None
     collision: tuple[Shape, ...] = ()
     visual: tuple[Shape, ...] = ()
+    added: bool = False
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from robodyn_ros.description.robot import Finding, Joint, Link, RobotDescription
+from robodyn_ros.description.robot import (
+    BALL_IS_HINGES,
+    Finding,
+    Joint,
+    Link,
+    RobotDescription,
+)
 from robodyn_ros.description.sdf_elements import Pose
 from robodyn_ros.description.sdf_frames import WORLD
 from robodyn_ros.description.sdf_tree import (
@@ -69,13 +75,13 @@ def robot_of(name: str, links: Mapping[str, Link], poses: Mapping[str, Pose],
         tree.append(tree_part)
         closing[closing.index(joint)] = closure
         poses = {**poses, tree_part.child: poses[joint.child]}
-        links = {**links, tree_part.child: Link(tree_part.child, line=joint.line)}
+        links = {**links, tree_part.child: Link(
+            tree_part.child, line=joint.line, added=True)}
         members.append(tree_part.child)
     for joint in tree:
         if joint.type == 'ball':
             findings.append(Finding(joint.name, 'ball', ', '.join(
-                f'{joint.name}_{letter}' for letter in 'xyz'), 'SDF', True, 'three hinges take '
-                'its place, which are singular where the second one is at 90 degrees'))
+                f'{joint.name}_{letter}' for letter in 'xyz'), 'SDF', True, BALL_IS_HINGES))
     built: list[Link] = [Link(WORLD)] if root == WORLD else []
     built += [links[link] for link in members]
     joints: list[Joint] = []

@@ -212,7 +212,7 @@ def joints_of(joint: Connection, poses: Mapping[str, Pose]) -> tuple[list[Joint]
         joints.append(Joint(name, kind, parent, child, translation, rotation, axis,
                             line=joint.line, **more))  # type: ignore[arg-type]
         if child != joint.child:
-            links.append(Link(child, line=joint.line))
+            links.append(Link(child, line=joint.line, added=True))
         parent, translation, rotation = child, np.zeros(3), np.eye(3)
 
     last = f'{joint.name} frame' if beside else joint.child
