@@ -130,15 +130,16 @@ class ClosedLoop:
         self.pause(True)
 
     def hold_until(self, condition, what, timeout=200.0):
-        """Hold the world until a condition is true; it advances by a few cycles now and then.
+        """Hold the world until a condition is true; it advances by single cycles now and then.
 
-        The controller would take a motion for late if its last state were seconds old.
+        The controller would take a motion for late if its last state were seconds old. If the world
+        ran meanwhile, a busy machine could pause it again only after the start of the motion.
         """
         end = time.monotonic() + timeout
         self.pause(True)
         while not condition():
             assert time.monotonic() < end, f'waited {timeout} s for {what}'
-            self.let_pass(0.02)
+            assert self.world.call(Trigger, 'simulator/step', Trigger.Request()).success
             self.world.spin(0.3, until=condition)
 
     @cached_property

@@ -87,6 +87,14 @@ def test_states_that_froze_between_two_checks_are_reported_as_frozen(monitor):
         monitor.check_motion(monitor.check(), np.array([0.3, 0.2]))
 
 
+def test_states_that_froze_during_a_fast_motion_are_reported_as_frozen(monitor):
+    """The reference leaves the tolerance before ten equal states have arrived."""
+    with pytest.raises(ExperimentError, match='joint_states are frozen'):
+        for k in range(40):
+            add_state(monitor, 100.004 + 0.004 * k, (0.1 + 0.02 * min(k, 10), 0.2))
+            monitor.check_motion(monitor.check(), np.array([0.1 + 0.02 * k, 0.2]))
+
+
 def test_a_joint_that_does_not_move_under_growing_effort_sticks(monitor):
     with pytest.raises(ExperimentError, match='^joint1 sticks: .*effort'):
         hold_still(monitor, 1.0, lambda k: 0.5 * k)
@@ -98,7 +106,7 @@ def test_a_joint_that_sticks_within_the_tolerance_may_go_on(monitor):
 
 
 @pytest.mark.parametrize('q, reference, why', [
-    ((0.1, 0.2), (0.1, 0.4), 'joint2 is off its reference'),
+    ((0.1, 0.21), (0.1, 0.4), 'joint2 is off its reference'),
     ((0.1, 9.0), (0.1, 9.0), 'joint2 is out of its range')])
 def test_the_error_names_a_joint_that_is_off_its_reference(monitor, q, reference, why):
     add_state(monitor, 100.02, q)
