@@ -129,17 +129,22 @@ class ClosedLoop:
         self.until(self.now() * 1e-9 + seconds)
         self.pause(True)
 
-    def hold_until(self, condition, what, timeout=200.0):
-        """Hold the world until a condition is true; it advances by single cycles now and then.
+    def step(self):
+        """Advance the world by one cycle, also while it is held."""
+        assert self.world.call(Trigger, 'simulator/step', Trigger.Request()).success
 
-        The controller would take a motion for late if its last state were seconds old. If the world
-        ran meanwhile, a busy machine could pause it again only after the start of the motion.
+    def hold_until(self, condition, what, timeout=200.0, advance=None):
+        """Hold the world until a condition is true; it advances by a few cycles now and then.
+
+        The controller would take a motion for late if its last state were seconds old. With
+        `step` to advance it, a busy machine cannot pause it too late.
         """
+        advance = advance or (lambda: self.let_pass(0.02))
         end = time.monotonic() + timeout
         self.pause(True)
         while not condition():
             assert time.monotonic() < end, f'waited {timeout} s for {what}'
-            assert self.world.call(Trigger, 'simulator/step', Trigger.Request()).success
+            advance()
             self.world.spin(0.3, until=condition)
 
     @cached_property

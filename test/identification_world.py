@@ -45,7 +45,7 @@ class Client:
 
     def __init__(self, world, **goal):
         self.world, self.feedback, self._read = world, [], 0
-        self.rest = None  # called when the motion is over: what moves on would only cost time
+        self.rest = None  # called when the motion is over: a world that goes on costs time
         self._client = ActionClient(world.node, *self.action)
         world.wait(self._client.server_is_ready, 'the server')
         sent = self._client.send_goal_async(
@@ -77,7 +77,7 @@ class Client:
 
     @property
     def computes(self):
-        """Whether the motion is over and what was recorded is read."""
+        """Whether the motion is over, and the recording is being read or used."""
         return bool(self.feedback) and self.feedback[-1].phase.startswith(
             ('reading', 'identify', 'swap'))
 
@@ -145,7 +145,7 @@ class Planar:
         self.world, self.root, self.relay = world, root, Relay()
         (root / EXCITATION).write_text(excitation().to_yaml())
         truth = root / 'truth.yaml'
-        # no difference that gravity acts on: the arm would sag before the controller moves it
+        # the masses are those of the description: else the arm would sag before its motion begins
         truth.write_text('joints: {joint1: {armature: 0.2, damping: 0.5}, '
                          'joint2: {armature: 0.03, damping: 0.1}}')
         self.start_pose = [float(x) for x in excitation().at(0.0).q]
@@ -202,7 +202,8 @@ class Planar:
         self.let_pass(0.1)
         before = len(self.sent)
         yield
-        self.loop.hold_until(lambda: len(self.sent) > before, 'the motion')
+        self.loop.hold_until(lambda: len(self.sent) > before, 'the motion',
+                             advance=self.loop.step)
         self._held = True
         self.hold(False)
 

@@ -89,8 +89,8 @@ class Oracle:
     def constrained(self, q, qd, tau, jacobian, drift, smallest=1e-8):
         """Accelerations of the tree, projected onto what constraints allow: Gauss' principle.
 
-        Redundant constraints have no effect on it. ``smallest``: of the singular values, relative
-        to the largest.
+        Redundant constraints have no effect on it. Singular values below ``smallest`` times the
+        largest one count as zero.
         """
         mass, force = self.mass_matrix(q), tau - self.inverse_dynamics(q, qd, 0 * qd)
         _, values, rows = np.linalg.svd(jacobian)
@@ -105,7 +105,7 @@ class Oracle:
 
 
 class FreeFlyer(Oracle):
-    """With a free-flyer: q begins with the pose of the base, velocities with its twist."""
+    """The same with a free-flyer: q begins with the base's pose, velocities with its twist."""
 
     def __init__(self, model, text):
         self._take(model, pin.buildModelFromXML(text, pin.JointModelFreeFlyer()), base=6)

@@ -94,7 +94,7 @@ class ControllerManager:
         return (self.folder / 'log').read_text()
 
     def start(self, *names):
-        """Load, configure and activate controllers, the first one last in the chain."""
+        """Load, configure and activate controllers; the first one is the last in the chain."""
         from controller_manager_msgs.srv import (
             ConfigureController,
             LoadController,

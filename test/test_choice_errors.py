@@ -18,7 +18,7 @@ def test_reduced_samples_lie_in_the_middle_of_the_torques_that_they_explain():
 
 
 def test_stribeck_velocities_among_the_slow_samples_are_not_tried():
-    """What acts only in samples that are left out of the fit must not join."""
+    """A term that acts only in samples that are left out of the fit must not be added."""
     true = lwr4_with_drives()
     t, q, qd, qdd = fourier_motion(true, np.random.default_rng(21), 12, 250)
     stick = 20.0 * np.sign(qd) * np.exp(-np.abs(qd) / 0.05)

@@ -29,7 +29,7 @@ UR10 = (DATA / 'ur10/ur10_nomesh.urdf').read_text()
 PALLETISER, CONFIG = LWR4.parent / 'palletiser.urdf.xacro', LWR4.parent.parent / 'config/robots'
 LOOPS = CONFIG / 'palletiser_loops.yaml'
 ARMS = {'panda': (PANDA, 'panda_hand'), 'ur10': (UR10, 'wrist_3_link')}
-LAWS = ('feedforward_pd', 'feedforward_gravity', 'computed_torque')  # with the model
+LAWS = ('feedforward_pd', 'feedforward_gravity', 'computed_torque')  # that use the model
 SENSORS = ('position_step:=1e-5', 'velocity_noise:=1e-3')
 
 
@@ -101,7 +101,7 @@ def test_a_parallelogram_is_controlled_in_its_independent_joints(world):
         np.testing.assert_allclose(last.gravity, want.gravity, atol=1e-6)
         np.testing.assert_allclose(np.reshape(last.mass_matrix, (4, 4)), want.mass_matrix,
                                    atol=1e-6)
-        assert 10 < np.hypot(force.x, force.z) < 1e4  # the rod carries
+        assert 10 < np.hypot(force.x, force.z) < 1e4  # the rod carries a load
         world.wait(lambda: 0.1 < float(world.diagnostics['dynamics'].get(
             'loop_singularity', 0)) <= 1, 'the distance to a singularity')
 

@@ -91,7 +91,7 @@ def test_torques_add_friction_and_contacts_may_be_unknown(motion):
     samples, _ = motion
     noise = np.random.default_rng(1).normal(size=samples['torques'].shape)
     torques = samples['torques'] + 0.01 * noise
-    with pytest.raises(rd.ValueRangeError, match='contacts.*torques'):  # nothing is left
+    with pytest.raises(rd.ValueRangeError, match='contacts.*torques'):  # no equation is left
         rd.identify_floating_base(rd.load_model(dog()), samples['q'], samples['qd'],
                                   samples['qdd'], surfaces=('footL',))
     known = {'footR': samples['footR']}

@@ -35,7 +35,7 @@ def same_pose(q, expected, tolerance):
 
 
 def test_free_flight_keeps_energy_and_momentum(dynamics):
-    """Over two seconds and several turns; the quaternion stays one."""
+    """Over two seconds and several turns; the quaternion keeps its unit length."""
     motion = rd.simulate(dynamics, q=START, qd=SPIN, duration=2.0, rtol=1e-10,
                          atol=1e-12)
     energy = sum(dynamics.energy(motion.q, motion.qd))
@@ -71,7 +71,7 @@ def test_it_falls_and_turns_as_in_mujoco(dynamics, tmp_path):
                                            data.qpos[7:]]), 1e-5)
 
 
-def test_forces_of_the_state_act_as_on_the_group_of_pinocchio(dynamics):
+def test_forces_of_the_state_act_as_in_an_integration_by_pinocchio(dynamics):
     """Midpoint steps with Pinocchio's integrate; a spring with a damper holds the last link."""
     oracle, step = FreeFlyer(dynamics.model, TEXT), 2.5e-4
 

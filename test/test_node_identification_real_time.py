@@ -26,7 +26,7 @@ def at_real_pace(planar):
 
 
 def excited(planar, name):
-    """Send a goal and wait until the arm moves; where the machine stalls, the lease ends early."""
+    """Send a goal, and wait until the arm moves; repeat it if a stall lets the lease end early."""
     for attempt in range(5):
         client = planar.excite(f'{name}{attempt}')
         try:
@@ -44,7 +44,7 @@ def brakes(planar, number):
     planar.at_rest()
     last = planar.sent[-1].points[-1].time_from_start
     stop = seconds(planar.sent[-1]) + last.sec + 1e-9 * last.nanosec - STOPS[0]
-    assert stop < ended + 0.5  # that is when it begins, at the latest
+    assert stop < ended + 0.5  # the latest time at which the stop begins
 
 
 def test_a_suspended_server_lets_the_arm_brake_and_does_not_resume_the_motion(at_real_pace):

@@ -50,7 +50,7 @@ def test_lifecycle(world):
 
 
 def test_an_interrupt_ends_a_node_that_a_shell_started_in_the_background(world):
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # what shells do to it
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # as shells do for background jobs
     try:
         process = NodeProcess('dynamics')
     finally:

@@ -80,7 +80,7 @@ class Watched:
                 stamp += 10**6
                 speed = 0.0 if k > 20 else 0.5  # it has just arrived
                 self.world.state(names, pose, [speed] * 3, [0.01] * 3, ns=stamp)
-                time.sleep(0.001)  # only the newest of those that wait is answered
+                time.sleep(0.001)  # of queued states, only the newest is processed
 
 
 @pytest.fixture(scope='module')

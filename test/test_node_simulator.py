@@ -53,7 +53,7 @@ class Arm:
         for name, value in parameters.items():
             assert self.world.set_parameter('simulator', name, value).successful
         self.world.pause(True)
-        self.world.spin(0.1)  # nothing of the test before is on its way
+        self.world.spin(0.1)  # messages of the test before may still be under way
         self.states.clear()
         self.call('reset')
         self.world.pause(False)
@@ -221,7 +221,7 @@ def test_brakes_hold_an_arm_until_torques_of_the_new_motion_arrive(running):
     running.call('reset')
     before = world.count('simulator', 'commands')
     running.command(50.0, -50.0)  # under way at the reset
-    world.wait(lambda: world.count('simulator', 'commands') > before, 'it')
+    world.wait(lambda: world.count('simulator', 'commands') > before, 'the command')
     states.clear()
     world.pause(False)
     running.until(0.3)

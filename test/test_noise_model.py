@@ -12,12 +12,12 @@ def test_the_noise_is_known_as_well_as_its_memory_allows():
     """The variance of a mean under autoregressive noise, and how well it is known."""
     count, memory = 4000, 0.9
     noise = coloured_noise(np.random.default_rng(7), count, np.ones(1), memory)[:, 0]
-    ones = np.column_stack([np.ones(count), np.zeros(count)])  # and no delay
+    ones = np.column_stack([np.ones(count), np.zeros(count)])  # zeros: no delay
     row = Row(0, 1.0, [(ones, noise - noise.mean(), np.ones(count, bool))], 4)
     plain = np.array([[1 / count]])
     row.fit_noise(plain, plain, first=True)
     _, relative = row.variances(plain)
-    # of the spectral density at frequency zero, which is known less well than the variance
+    # relative variances of the estimated memory and size of the noise
     assert relative[0] == pytest.approx(4 * (1 + memory) / (1 - memory) / count + 2 / count,
                                         rel=0.4)
 

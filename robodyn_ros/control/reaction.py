@@ -26,7 +26,7 @@ class Reaction:
     Attributes
     ----------
     kind : str
-        ``stop`` or ``yield``; ``none`` if there is no contact that was not acknowledged.
+        ``stop`` or ``yield``; ``none`` if every contact was acknowledged.
     keep : float
         Fraction of the torque that is commanded now.
     delay : float or None
@@ -40,7 +40,7 @@ class Reaction:
 
     @property
     def active(self) -> bool:
-        """Whether a contact was not acknowledged yet."""
+        """Whether a contact has not been acknowledged yet."""
         return self.kind != NO_REACTION
 
     def begin(self, kind: str, stamp: int) -> None:
@@ -85,7 +85,7 @@ class Reaction:
         return self.keep
 
     def finish(self) -> None:
-        """Note that zero torque is commanded: a stop stays there."""
+        """Note that zero torque is commanded; a stop remains at zero torque."""
         if self.kind == STOP:
             self.keep = 0.0
 

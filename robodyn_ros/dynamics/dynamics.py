@@ -78,7 +78,7 @@ class Dynamics(Reactions, TaskSpace, ParameterFunctions, WholeBody):
 
     @property
     def home(self) -> Array:
-        """A pose of all joints in which closed loops are closed, shape (n,): zero."""
+        """A pose in which closed loops are closed, shape of q: all joints are zero."""
         pose = np.zeros(self.model.nq)
         if self.model.floating:
             pose[6] = 1.0  # the quaternion of no rotation
@@ -232,8 +232,8 @@ class Dynamics(Reactions, TaskSpace, ParameterFunctions, WholeBody):
         """Change of the velocities over one linearly implicit step of time, shape of qd.
 
         ``(M + step D) dv = step (tau - C qd - g - friction)``, where the diagonal D is the damping
-        and the slope of friction. Light joints with much friction need far smaller steps without
-        it.
+        and the slope of friction. Without D, light joints with much friction need far
+        smaller steps.
 
         Parameters
         ----------

@@ -78,7 +78,7 @@ def swap_model(users: Sequence[ModelUser], model: Any, *, timeout: float,
     users : sequence of ModelUser
         The nodes.
     model : object
-        The model: `ModelTexts`, or what else the nodes' ``set_model`` takes.
+        The model: `ModelTexts`, or another object that ``set_model`` of the nodes accepts.
     timeout : float
         Timeout for the answer of a node, s. Afterwards the node refuses the model. If the swap
         ends earlier, a node that still accepts the model is rolled back as soon as it answers.

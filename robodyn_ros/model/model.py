@@ -243,7 +243,7 @@ class Model:
         return np.append(bodies, self.base_inertial_parameters) if self.floating else bodies
 
     def with_standard_parameters(self, parameters: ArrayLike) -> Model:
-        """Return the same robot with other standard dynamic parameters, see above."""
+        """Return the same robot with other `standard_parameters`."""
         values = real_array('parameters', parameters, (len(self.parameter_names),))
         bodies = 17 * len(self.body_joints)
         chi = values[:bodies].reshape(-1, 17)

@@ -33,7 +33,7 @@ SENSORS = (
 
 
 class WorldTime(DynamicsNode):
-    """A simulated robot in its world: time, states out, and the torque that acts.
+    """A simulated robot in its world: its time, its published states, the torque on it.
 
     Subclasses make the robot in ``on_model`` and hand it to ``put_robot``.
     """
@@ -170,7 +170,7 @@ class WorldTime(DynamicsNode):
                 self.advance(self.watchdog.command)
 
     def advance(self, torque: Any) -> None:
-        """Advance until a state arrives, since nobody answers one that is lost."""
+        """Advance until a state is published, since nobody can answer one that is lost."""
         self.waiting = False
         for _ in range(MOST_CYCLES):
             if self.cycle(torque):

@@ -26,7 +26,7 @@ class Wrench:
     covariance: Array
 
     def turned(self, rotation: Array) -> Wrench:
-        """Return the same wrench in other axes; ``rotation`` leads from the root's to them."""
+        """Return the wrench in other axes; ``rotation`` maps from the root's axes to these."""
         both = np.zeros((6, 6))
         both[:3, :3] = both[3:, 3:] = rotation
         return Wrench(both @ self.values, both @ self.covariance @ both.T)

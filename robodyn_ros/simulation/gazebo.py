@@ -240,7 +240,7 @@ def merged(first: Inertial, second: Inertial) -> Inertial:
 
 
 def _fix_to_world(root: etree._Element, model: Model) -> None:
-    """Fix the base to the world, and give massless base links a mass, as Gazebo drops them."""
+    """Fix the base to the world; its massless links get a mass, since Gazebo drops such links."""
     body = Inertial(1.0, np.zeros(3), np.eye(3))
     for link in root.findall('link'):
         name = link.get('name')
@@ -272,7 +272,7 @@ def _add_systems(root: etree._Element, joints: tuple[str, ...], name: str,
 
 
 def confirmation_topics(name: str) -> tuple[str, str]:
-    """Return the topics that end a set of forces, and that confirm its arrival in the world.
+    """Return the topic that ends a set of forces, and the one that confirms its arrival.
 
     The force of each joint is a separate message. Gazebo processes the messages of one sender in
     order, so the confirmation of the last message confirms all of them.

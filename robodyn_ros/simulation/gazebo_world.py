@@ -163,7 +163,7 @@ class GazeboWorld:
         self._measured.restart()
 
     def hold(self, steps: int = 1) -> None:
-        """Advance time while the robot stays in its pose; it leaves the world meanwhile."""
+        """Advance time while the robot stays in its pose; it is out of the world meanwhile."""
         self._replace(self.position, steps=steps)
 
     def step(self, torque: ArrayLike, steps: int = 1) -> None:

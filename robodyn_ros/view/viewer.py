@@ -19,7 +19,7 @@ from robodyn_ros.view.playback import Playback
 from robodyn_ros.view.scene import RobotScene
 from robodyn_ros.view.server import PORT, opened
 
-SMALLEST = 1e-9  # N m, N, kg m^2, kg: less is rounding
+SMALLEST = 1e-9  # N m, N, kg m^2, kg; smaller values are round-off and shown as 0
 
 
 class Viewer:
@@ -49,7 +49,7 @@ class Viewer:
     def __init__(self, server: Any, model: Model, folders: Iterable[Path] = (), *,
                  beside: Model | None = None, motion: Excitation | None = None,
                  following: bool = False):
-        model = model.with_fixed_base()  # drawn where its base is at the origin
+        model = model.with_fixed_base()  # a floating base is drawn at the origin
         beside = None if beside is None else beside.with_fixed_base()
         self.model = model
         self.dynamics = Dynamics(model)
