@@ -20,7 +20,7 @@ from domains import new_domain
 
 os.environ.setdefault('ROS_AUTOMATIC_DISCOVERY_RANGE', 'LOCALHOST')
 if 'ROS_DOMAIN_ID' not in os.environ:
-    os.environ['ROS_DOMAIN_ID'] = new_domain()  # which no test has
+    os.environ['ROS_DOMAIN_ID'] = new_domain()  # one that no test uses
 
 import numpy as np
 import rclpy

@@ -28,7 +28,7 @@ pytestmark = pytest.mark.nodes
 PAGES = sorted({ROOT / 'README.md', *(ROOT / 'docs').rglob('*.md')} - {
     *(ROOT / 'docs/reference/generated').glob('*')})
 SIMULATION = ROOT / 'docs/tutorials/ros2_in_simulation.md'
-STAYS = ('launch', 'run')  # until it is interrupted
+STAYS = ('launch', 'run')  # commands that run until they are interrupted
 SPAWNER = 'ros2 run controller_manager spawner'
 EXAMPLES = ('robot_state_publisher', 'controller_manager', 'joint_state_broadcaster',
             'forward_command_controller', 'joint_trajectory_controller')

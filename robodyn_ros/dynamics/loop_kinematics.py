@@ -87,12 +87,12 @@ class LoopKinematics(LoopSearch):
         self._solvers: dict[str, tuple[Callable[..., Array], int]] = {}
 
     def _own_start(self, first: Array) -> Array:
-        """Return a pose from which the loops close: the given one if possible.
+        """Return a pose from which the loops can be closed: the given one if possible.
 
         Raises
         ------
         ValueRangeError
-            None is found.
+            No such pose is found.
         """
         names = self.model.joint_names
         wanted = self.loops.independent or self.loops.driven

@@ -140,7 +140,7 @@ class Simulation:
 
     @property
     def motor_position(self) -> Array:
-        """True motor positions, rad or m at the gears' output; of rigid joints, the joints'."""
+        """True motor positions at the output of the gears, rad or m; `position` if rigid."""
         return np.array(self._state.qpos[self._motor_q])
 
     @property
