@@ -182,6 +182,15 @@ def test_a_ball_joint_is_three_hinges(rng):
             twin, twin_data, [*q, finger], follow @ qd, follow @ qdd))
 
 
+@pytest.mark.skipif(int(mujoco.__version__.split('.')[0]) < 4, reason='not in MuJoCo 3')
+def test_an_actuator_of_several_controls_precedes_a_motor():
+    many = ARM.replace('name="tilt" axis="0.6 0.8 0"', 'name="tilt" type="ball"').replace(
+        '<position joint="tilt" kp="30" forcerange="-12 12"/>', '').replace(
+        '<actuator>', '<actuator><orientation joint="tilt" kp="1"/>')
+    model = rd.load_model(many)
+    assert model.effort_limit[0] == 100.0 and np.isinf(model.effort_limit[1:]).all()
+
+
 def rotation(axis, angle):
     """A rotation about an axis of the frame."""
     return axis_rotation(np.eye(3)['xyz'.index(axis)], angle)

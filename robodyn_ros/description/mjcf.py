@@ -253,16 +253,20 @@ class _Reader:
         """Return gear and effort limit of each joint."""
         m = self.model
         gears, efforts = [1.0] * m.njnt, [np.inf] * m.njnt
-        for a in range(m.nu):
+        # where controls and outputs of each actuator begin
+        first, output = (getattr(m, f'actuator_{name}adr', range(m.nu))
+                         for name in ('ctrl', 'out'))
+        for a in range(len(m.actuator_trntype)):  # some have several controls since MuJoCo 4
             j = int(m.actuator_trnid[a, 0])
             if m.actuator_trntype[a] not in AT_JOINTS or m.jnt_type[j] not in (SLIDE, HINGE):
                 continue
-            gears[j] = float(m.actuator_gear[a, 0]) or 1.0
+            gears[j] = float(m.actuator_gear[output[a], 0]) or 1.0
             force = np.inf
             if m.actuator_forcelimited[a]:
                 force = float(np.abs(m.actuator_forcerange[a]).max())
-            elif m.actuator_ctrllimited[a] and m.actuator_biastype[a] == 0:  # a motor
-                force = float(np.abs(m.actuator_ctrlrange[a]).max() * m.actuator_gainprm[a, 0])
+            elif m.actuator_ctrllimited[first[a]] and m.actuator_biastype[a] == 0:  # a motor
+                force = float(np.abs(m.actuator_ctrlrange[first[a]]).max()
+                              * m.actuator_gainprm[a, 0])
             efforts[j] = min(efforts[j], force * abs(gears[j]))
         for j in range(m.njnt):
             if m.jnt_actfrclimited[j]:
