@@ -98,3 +98,15 @@ def test_a_term_must_hold_for_whole_logs():
                   np.repeat([0, 1], 10))
     before, after = folds.whole_logs().additions([0], [1])
     assert len(before) == 2 and after.mean() > 1.5 * before.mean()
+
+
+def test_a_spring_must_hold_at_positions_that_the_fit_has_not_seen():
+    """A torque that rises in the middle of the range alone, where a line explains much of it."""
+    model = rd.load_model(LWR4.parent / 'planar_2r.urdf.xacro')
+    motion = fourier_motion(model, np.random.default_rng(3), 20, 100)
+    log = log_of(model, motion, noise=np.random.default_rng(4).normal(
+        scale=0.1, size=motion[1].shape))
+    x = motion[1][:, 0] - motion[1][:, 0].mean()
+    x /= 0.25 * np.abs(x).max()
+    log.tau[:, 0] += 1.2 * x * np.exp(-x**2)
+    assert not rd.identify(model, log).model.spring.any()

@@ -9,7 +9,7 @@ contain the raw torque up to the highest frequency of all candidates.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,7 @@ from robodyn_ros.numerics import safe_divide
 from robodyn_ros.spatial import Array
 
 FOLDS = 20  # contiguous parts of the data; any 19 of them excite what all of them excite
+QUARTERS = 4  # parts of the range of a term
 LEAST_BLOCKS = 4  # smallest number of blocks in a fold
 BLOCK = 0.6  # length of a block times the cutoff; a mean over it halves amplitudes at the cutoff
 PER_BLOCK = 4  # largest number of samples of W in the shortest block
@@ -236,6 +237,40 @@ class Coarse:
         logs = np.repeat([sources.index(source) for source in sources], each)
         return Folds(np.concatenate(fitted), np.concatenate(counts),
                      *(self.raw(means) if raw is None else raw), logs)
+
+    def quarters(self, means: list[Array], cutoff: float, column: int) -> Folds:
+        """Return other folds: the data in four parts by the value of a column, not by time.
+
+        Errors of these folds show whether a term also holds at values that the fit has not seen.
+
+        Parameters
+        ----------
+        means : list of ndarray, shape (B, rows, p)
+            W of every segment, as `means`.
+        cutoff : float
+            Cutoff frequency of the parallel filter, Hz: ``highest`` over a power of two.
+        column : int
+            The column.
+        """
+        length = round(self.highest / cutoff) if cutoff else 1
+        row = int(sum(np.abs(w[:, :, column]).sum(axis=0) for w in means).argmax())
+        long: list[tuple[Any, ...]] = []
+        short: list[tuple[Any, ...]] = []
+        for k, w in enumerate(means):
+            size = len(w) // length
+            whole = w[:size * length]
+            long.append((_block_means(whole, length), *self._explained(k, length)))
+            short.append(tuple(x[:size * length].reshape(size, length, *x.shape[1:])
+                               for x in (whole, *self._explained(k, 1, far=False))))
+        fitted, raw = ([np.concatenate(x) for x in zip(*parts, strict=True)]
+                       for parts in (long, short))
+        order = np.argsort(fitted[0][:, row, column], kind='stable')
+        edges = np.linspace(0, len(order), QUARTERS + 1).astype(int)
+        w, tau, _, used = (x[order] for x in fitted)
+        grams, counts = grams_of(w, tau, used, edges)
+        w, tau, measured, used = (x[order].reshape(-1, *x.shape[2:]) for x in raw)
+        return Folds(grams, counts, grams_of(w, tau, used, edges * length)[0].sum(axis=1),
+                     float(np.square(measured[used]).sum()), np.arange(QUARTERS))
 
     def raw(self, means: list[Array], *, slow: bool = True) -> Raw:
         """Return the Gram matrices of the shortest blocks, and the size of the torque.

@@ -3,7 +3,8 @@
 Every joint has plain friction (viscous, Coulomb and an offset). The width over which its direction
 changes is chosen first. Then further terms, each for one joint, are added one by one as long as
 they reduce this error: terms of friction, and springs. Of several logs, none may be predicted
-worse with a new term on average, when each of them is left out as a whole.
+worse with a new term on average, when each of them is left out as a whole. A spring, whose torque
+grows without limit, must also lower the error at positions that the fit has not seen.
 """
 
 from __future__ import annotations
@@ -199,10 +200,13 @@ class _Search:
         return LinearModel(linear.whole, linear.kind, friction=shape,
                            joints=[linear.model.body_joints[b] for b in linear.bodies])
 
+    def means(self, friction: list[Array]) -> list[Array]:
+        """Return the rigid-body columns and some friction columns of every segment."""
+        return [np.concatenate(pair, axis=2) for pair in zip(self.rigid, friction, strict=True)]
+
     def folds(self, friction: list[Array]) -> Folds:
         """Return the folds with the rigid-body columns and some friction columns."""
-        return self.coarse.folds([np.concatenate(pair, axis=2) for pair in zip(
-            self.rigid, friction, strict=True)], self.cutoff)
+        return self.coarse.folds(self.means(friction), self.cutoff)
 
     def with_load(self, shape: FrictionShape) -> FrictionShape:
         """Return a friction model with the parameters for computing transmitted torques."""
@@ -247,8 +251,9 @@ class _Trial:
         """Return the terms to add to plain friction, and the error after each."""
         candidates, matrices = self._candidates()
         plain = [k for k, term in enumerate(self._terms) if term[:2] in ('Fv', 'Fc', 'of')]
-        folds = self.search.folds([np.concatenate([f[:, :, plain], m], axis=2) for f, m in zip(
+        means = self.search.means([np.concatenate([f[:, :, plain], m], axis=2) for f, m in zip(
             self._friction, matrices, strict=True)])
+        folds = self.search.coarse.folds(means, self.search.cutoff)
         first = len(self.search.base) + len(plain)
         columns, left = list(range(first)), list(range(len(candidates)))
         selected: list[Candidate] = []
@@ -270,11 +275,20 @@ class _Trial:
                 break
             best = int(np.argmax(np.where(certain & lower, mean, -np.inf)))
             one = candidates[left[best]]
+            if is_spring(one.term) and not self._extrapolates(means, columns, first + left[best]):
+                left.pop(best)
+                continue
             columns.append(first + left[best])
             selected.append(one)
             steps.append((self._words(one), float(np.sqrt(errors[best]))))
             left = [k for k in left if candidates[k][:2] != one[:2]]
         return selected, steps
+
+    def _extrapolates(self, means: list[Array], columns: list[int], column: int) -> bool:
+        """Return whether a column lowers the error at values that the fit has not seen."""
+        folds = self.search.coarse.quarters(means, self.search.cutoff, column)
+        before, after = folds.additions(columns, [column])
+        return bool(after.mean() <= before.mean())
 
     def _candidates(self) -> tuple[list[Candidate], list[Array]]:
         """Return the terms that may be added to each source, and their columns by segment."""
