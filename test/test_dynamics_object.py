@@ -179,9 +179,9 @@ def test_models_that_share_code_agree_with_own_code_and_trace_nothing_anew(rng, 
     model = replace(model, spin_axis=spin, gear_ratio=np.full(3, 50.0), armature=np.full(3, 0.2),
                     motor_friction=np.full((3, 3), 0.3))
     curve = model.friction_curve.copy()
-    curve[1] = [1.0, 2.0, 0.1, 0.05, 0.7, 0.1, 0.0]
+    curve[1] = [1.0, 2.0, 0.1, 0.05, 0.7, 0.1, 0.0, 0.2, 0.01]
     loaded = curve.copy()
-    loaded[0] = [0.5, 1.0, 0.0, 0.0, 0.0, 1.0, 0.1]
+    loaded[0] = [0.5, 1.0, 0.0, 0.0, 0.0, 1.0, 0.1, 0.0, 1.0]
     q, qd, u = rng.normal(size=(3, 9, model.n))
     calls = {'inverse_dynamics': (q, qd, u), 'forward_dynamics': (q, qd, u), 'gravity': (q,),
              'mass_matrix': (q,), 'friction': (qd, q), 'terms': (q, qd),

@@ -61,9 +61,9 @@ def test_curves_survive_writing_and_reading_a_motor_file(arm):
 def test_terms_join_only_the_joints_that_have_them():
     """One gear with friction by load and one with Stribeck friction, with realistic noise."""
     true = lwr4_with_drives()
-    curve = np.full((7, 7), np.nan)
+    curve = np.full((7, 9), np.nan)
     for body, (viscous, coulomb, offset) in enumerate(true.link_friction):
-        curve[body] = viscous, coulomb, offset, 0.0, 0.0, 1.0, 0.0
+        curve[body] = viscous, coulomb, offset, 0.0, 0.0, 1.0, 0.0, 0.0, 1.0
     motion = fourier_motion(true, np.random.default_rng(5), 30, 200)
     fast = np.quantile(np.abs(motion[2]), 0.95, axis=0)
     curve[1, 6] = 0.08
@@ -91,7 +91,7 @@ def test_terms_join_only_the_joints_that_have_them():
 def test_robots_with_loops_refuse_friction_by_load():
     five_bar = rd.load_model(ROOT / 'urdf/five_bar.urdf.xacro')
     model = replace(five_bar, friction_curve=np.where(
-        np.arange(7) == 6, 0.1, np.zeros((len(five_bar.body_joints), 7))))
+        np.arange(9) == 6, 0.1, np.zeros((len(five_bar.body_joints), 9))))
     with pytest.raises(rd.ValueRangeError, match='closed loops'):
         rd.ClosedLoopDynamics(model, ROOT / 'config/robots/five_bar_loops.yaml')
 

@@ -251,7 +251,7 @@ class Controller:
             return self._go_on_ending(now)
         try:
             self._pose = law.dynamics.positions(sample[0], near=self._pose)
-            tau = law.dynamics.inverse_dynamics(*sample, near=self._pose)
+            tau = law.dynamics.inverse_dynamics(*sample, near=self._pose) + self.player.presliding
             if law.residual is not None:
                 tau = tau + law.residual.torque(sample[0], sample[1])
         except RobodynError as error:
@@ -329,7 +329,7 @@ class Controller:
                 now * 1e-9, law.dynamics, tuning, (state.q, state.qd), age, sample,
                 playing.token if playing is not None
                 and len(playing.reference.times) > 1 else None,
-                self.reaction.advance(now, tuning))
+                self.reaction.advance(now, tuning), self.player.presliding)
         except (FloatingPointError, RobodynError) as error:
             kind = 'not_finite' if isinstance(error, FloatingPointError) else 'pose_refused'
             self._warn(kind, f'{error}: this state is not answered')

@@ -15,7 +15,7 @@ from robodyn_ros.control.reference_checks import (
     check_torque,
     efforts,
 )
-from robodyn_ros.control.resting_direction import RestingDirection
+from robodyn_ros.control.resting_direction import PreslidingState, RestingDirection
 from robodyn_ros.control.tuning import (
     NO_REACTION,
     Tolerances,
@@ -141,7 +141,8 @@ class Player:
         self._warn = warn
         self.playing: Playing | None = None
         self._next: Playing | None = None  # replaces it when it starts
-        self._direction = RestingDirection()
+        self._direction, self._past = RestingDirection(), PreslidingState()
+        self.presliding: Array | float = 0.0  # torque of presliding friction at the last sample
 
     @property
     def idle(self) -> bool:
@@ -160,6 +161,7 @@ class Player:
     def drop(self, why: str, kind: str = 'reference_dropped') -> None:
         """Stop playing the current reference and the next one, if there are any."""
         self._direction.forget()
+        self._past.forget()
         if not self.idle:
             self.take()
             self._warn(kind, f'the reference is dropped: {why}')
@@ -260,7 +262,7 @@ class Player:
         if time is None or playing is None:
             return None
         q, qd, qdd = playing.reference.sample(time)
-        return q, self._direction(qd, law.dynamics.friction_width), qdd
+        return q, self._moving(law, q, qd), qdd
 
     def sample_measured(self, law: ControlLaw, now: int, q: Array, new: bool) -> Any:
         """Return the reference at a time, or None, and compare it with the measured positions.
@@ -295,7 +297,13 @@ class Player:
         sample = reference.derivatives(time) if flexible else reference.sample(time)
         if new and not self._follows(law, time, q, sample[0]):
             return None
-        return sample[0], self._direction(sample[1], law.dynamics.friction_width), *sample[2:]
+        return sample[0], self._moving(law, sample[0], sample[1]), *sample[2:]
+
+    def _moving(self, law: ControlLaw, q: Array, qd: Array) -> Array:
+        """Return velocities with the directions of friction; `presliding` becomes theirs."""
+        qd = self._direction(qd, law.dynamics.friction_width)
+        self.presliding = self._past(law.dynamics, q, qd)
+        return qd
 
     def _time(self, law: ControlLaw, now: int) -> float | None:
         """Return the time since the start of the reference (s), None before and after it."""

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from robodyn_ros.dynamics import RobotDynamics
+from robodyn_ros.dynamics.presliding import Presliding
 from robodyn_ros.spatial import Array
 
 RESTING = 1e-6  # rad/s or m/s, velocity of a reference up to which a joint is at rest
@@ -43,3 +45,37 @@ class RestingDirection:
             last = np.zeros_like(qd)
         self._last = np.where(rests, last, np.sign(qd))
         return np.where(rests & (self._last != 0), RESTING * self._last, qd)
+
+
+class PreslidingState:
+    """The state of presliding friction along a reference that is sampled again and again."""
+
+    def __init__(self) -> None:
+        self._of: RobotDynamics | None = None
+        self._presliding: Presliding | None = None
+        self._last: Array | None = None
+        self._state: Array | None = None
+
+    def forget(self) -> None:
+        """Forget the past: friction is that of steady sliding until the next reversal."""
+        self._last = self._state = None
+
+    def __call__(self, dynamics: RobotDynamics, q: Array, qd: Array) -> Array | float:
+        """Return what presliding adds to the friction of the plain direction, shape (n,).
+
+        Parameters
+        ----------
+        dynamics : RobotDynamics
+            The robot; the past is forgotten if it has become another one.
+        q, qd : ndarray, shape (n,)
+            The reference; rad or m, and per s.
+        """
+        if self._presliding is None or dynamics is not self._of:
+            self._of, self._presliding = dynamics, Presliding(dynamics)
+            self.forget()
+        if not self._presliding:
+            return 0.0
+        last = q if self._last is None else self._last
+        self._state = self._presliding.moved(self._state, q - last, qd)
+        self._last = q.copy()
+        return self._presliding.torque(self._state, qd)

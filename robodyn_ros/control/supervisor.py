@@ -83,7 +83,7 @@ class Supervisor:
     def command(self, now: float, dynamics: RobotDynamics, tuning: Tuning,
                 state: tuple[Array, Array], age: float,
                 reference: tuple[Array, ...] | None, token: object = None,
-                keep: float = 1.0) -> Command:
+                keep: float = 1.0, presliding: Array | float = 0.0) -> Command:
         """Return the torque for the current time.
 
         Parameters
@@ -105,6 +105,8 @@ class Supervisor:
             Identifies the reference; a different object than before counts as a transition.
         keep : float
             Fraction of the torque that is commanded, less than 1 while the robot is stopped.
+        presliding : ndarray, shape (n,), optional
+            What presliding adds to the friction of the reference, N m or N.
 
         Raises
         ------
@@ -113,7 +115,7 @@ class Supervisor:
         """
         phase = self._next(tuning, age, reference)
         pose = self._followed(phase, dynamics, tuning, state, reference)
-        torque = keep * _law(phase, dynamics, tuning, state, reference, pose)
+        torque = keep * _law(phase, dynamics, tuning, state, reference, pose, presliding)
         if not np.isfinite(torque).all():
             raise FloatingPointError('the torque is not finite')
         torque, saturated = saturate(torque, dynamics.joints.effort_limit)
@@ -240,7 +242,8 @@ def _rate_limited(torque: Array, last: Array, limit: Array, elapsed: float) -> A
 
 
 def _law(phase: str, dynamics: RobotDynamics, tuning: Tuning, state: tuple[Array, Array],
-         reference: tuple[Array, ...] | None, near: Array | None) -> Array:
+         reference: tuple[Array, ...] | None, near: Array | None,
+         presliding: Array | float) -> Array:
     q, qd = state
     if tuning.flexible is not None and phase in (HOLDING, GRAVITY):
         q = tuning.flexible.links_at_rest(q)  # the measured q is that of the motors
@@ -262,7 +265,7 @@ def _law(phase: str, dynamics: RobotDynamics, tuning: Tuning, state: tuple[Array
         return pd_gravity(dynamics, q, qd, q_r, qd_r, tuning.gains, near)
     if tuning.law == 'computed_torque':
         return computed_torque(dynamics, q, qd, q_r, qd_r, qdd_r, tuning.acceleration_gains,
-                               near)
+                               near) + presliding
     law = feedforward_pd if tuning.law == 'feedforward_pd' else feedforward_gravity
-    torque = law(dynamics, q, qd, q_r, qd_r, qdd_r, tuning.gains, near)
+    torque = law(dynamics, q, qd, q_r, qd_r, qdd_r, tuning.gains, near) + presliding
     return torque if tuning.residual is None else torque + tuning.residual.torque(q_r, qd_r)

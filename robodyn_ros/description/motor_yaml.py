@@ -114,8 +114,8 @@ def _with_joint(description: RobotDescription, joint: Joint, entry: Section,
 
 def _curve(entry: Section) -> FrictionCurve:
     return FrictionCurve(**{
-        key: entry.number(key, above=0) if key == 'stribeck_velocity' else
-        entry.number(key, least=0) if key in ('viscous', 'coulomb', 'load') else
+        key: entry.number(key, above=0) if key in ('stribeck_velocity', 'presliding_distance') else
+        entry.number(key, least=0) if key in ('viscous', 'coulomb', 'load', 'presliding') else
         entry.number(key) for key in entry})
 
 

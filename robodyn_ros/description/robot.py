@@ -142,6 +142,9 @@ class FrictionCurve:
         Speed at which it has decayed to 37 %, rad/s or m/s.
     load : float
         Friction torque divided by the torque that the gear transmits.
+    presliding, presliding_distance : float
+        Part of the dry friction that builds up over a distance after a reversal, N m or N, and
+        the distance, rad or m. What has no memory takes it as part of ``coulomb``.
     """
 
     viscous: float = 0.0
@@ -151,6 +154,8 @@ class FrictionCurve:
     stribeck: float = 0.0
     stribeck_velocity: float = 1.0
     load: float = 0.0
+    presliding: float = 0.0
+    presliding_distance: float = 1.0
 
 
 CURVE = tuple(entry.name for entry in fields(FrictionCurve))

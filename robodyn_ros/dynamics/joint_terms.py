@@ -69,8 +69,8 @@ def friction_torque(model: Model, qd: Any, width: float, loads: Any = None) -> A
 
 
 def _curve(curve: Any, speed: Any, width: float, load: Any) -> Any:
-    """Friction torque of one joint's friction curve, see `CURVE`."""
-    viscous, coulomb, offset, asymmetric, stribeck, velocity, by_load = curve
+    """Friction torque of one joint's friction curve, see `CURVE`; it has no presliding."""
+    viscous, coulomb, offset, asymmetric, stribeck, velocity, by_load = curve[:7]
     direction, size = smooth_sign(speed, width), speed * sign(speed)
     dry: Any = coulomb
     if stribeck:

@@ -7,6 +7,7 @@ import textwrap
 import numpy as np
 
 from robodyn_ros._version import __version__
+from robodyn_ros.description.robot import CURVE
 from robodyn_ros.errors import RobodynError
 from robodyn_ros.export.c_functions import SINCOS_ERROR, SINCOS_LIMIT
 from robodyn_ros.export.package import Package
@@ -185,8 +186,12 @@ def _friction(package: Package) -> str:
     curved = [joint for joint, curve in zip(model.body_joints, model.friction_curve, strict=True)
               if not np.isnan(curve[0])]
     if curved and not package.parametric:
+        slides = np.nan_to_num(model.friction_curve)[:, CURVE.index('presliding')] > 0
         return ('viscous, Coulomb and offset of links and motors; friction curves with Stribeck '
-                f'or load-dependent friction at {", ".join(curved)}')
+                f'or load-dependent friction at {", ".join(curved)}' + (
+                    '; presliding friction is not contained, because these functions have no '
+                    'memory: after a reversal, Coulomb friction has its full size at once'
+                    if slides.any() else ''))
     if package.parametric or model.link_friction.any() or model.motor_friction.any():
         sign = ('the sign of the speed' if not width else
                 f's / sqrt(s^2 + w^2) of the speed s with w = {width:g} rad/s or m/s')

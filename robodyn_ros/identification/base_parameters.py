@@ -8,7 +8,7 @@ dependent.
 from __future__ import annotations
 
 import textwrap
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.linalg
@@ -141,6 +141,9 @@ def _random_states(linear: LinearModel) -> tuple[Array, Array]:
         if len(linear.friction.reference):  # random temperatures as well
             warm = linear.friction.reference + WARMTH * rng.normal(size=qd.shape)
             friction = linear.gears.states(qd, temperature=warm)
+        if linear.friction.presliding:  # and a random past
+            friction = friction or linear.gears.states(qd)
+            friction = replace(friction, bristle=rng.uniform(-1, 1, friction.bristle.shape))
         w = linear.regressor(q, qd, qdd, loaded=loaded, motion=motion, friction=friction)
         if motion is not None:  # states near singularities, with fast joints, must not dominate
             fast = np.abs(motion.qdd(qdd)).max(axis=1) / ACCELERATION

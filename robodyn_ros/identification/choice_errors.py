@@ -8,6 +8,7 @@ contain the raw torque up to the highest frequency of all candidates.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -92,7 +93,8 @@ class Folds:
         """Return `estimates_without` of the Gram matrices of the fit, shape (F, columns)."""
         return estimates_without(picked(self.fitted, columns), self.counts)
 
-    def additions(self, columns: list[int], candidates: list[int]) -> tuple[Array, Array]:
+    def additions(self, columns: list[int], candidates: list[int],
+                  positive: NDArray[np.bool_] | None = None) -> tuple[Array, Array]:
         """Return the errors of some columns, and those with each candidate added to them.
 
         Parameters
@@ -101,6 +103,8 @@ class Folds:
             Columns of W that are fitted on the other folds.
         candidates : list of int
             Columns of which each is added alone.
+        positive : ndarray of bool, shape (C,), optional
+            Candidates whose parameter cannot be negative.
 
         Returns
         -------
@@ -122,6 +126,8 @@ class Folds:
             rest = gram[b:, b:] - gram[b:, :b] @ solved
             gain = safe_divide(rest[:-1, -1], np.diag(rest)[:-1])
             gain = np.where(np.diag(rest)[:-1] > RIDGE * np.diag(gram)[b:-1], gain, 0.0)
+            if positive is not None:
+                gain = np.where(positive, np.maximum(gain, 0.0), gain)
             theta = np.concatenate([solved[:, -1], np.zeros(len(candidates)), [-1.0]])
             change = np.vstack([-solved[:, :-1], np.eye(len(candidates)),
                                 np.zeros((1, len(candidates)))])
@@ -185,8 +191,16 @@ class Coarse:
         """Return means over the shortest blocks."""
         return [_block_means(w, self._per_block) for w in matrices]
 
-    def friction(self, linear: LinearModel) -> list[Array]:
-        """Return the friction columns of another linear model for every segment, as `means`."""
+    def friction(self, linear: LinearModel, terms: Sequence[int] | None = None) -> list[Array]:
+        """Return friction columns of another linear model for every segment, as `means`.
+
+        Parameters
+        ----------
+        linear : LinearModel
+            The model.
+        terms : sequence of int, optional
+            Indices in ``linear.gears.terms``; default: all.
+        """
         found = []
         for k in range(len(self._parts)):
             segment = self.observations.segments[k]
@@ -194,9 +208,10 @@ class Coarse:
             rate = segment.rate / self._strides[k]
             extra, temperature = (None if x is None else x[self._places(k)] for x in (
                 segment.extra, segment.temperature))
-            found.append(linear.friction_regressor(
+            columns = linear.friction_regressor(
                 q, qd, linear.friction_states(q, qd, rate, temperature),
-                linear.loads(self.matrices[k], extra))[:, :, linear.friction_columns()])
+                linear.loads(self.matrices[k], extra))
+            found.append(columns if terms is None else columns[:, :, list(terms)])
         return self._short(found)
 
     def springs(self, linear: LinearModel) -> list[Array]:

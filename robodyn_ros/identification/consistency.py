@@ -29,7 +29,7 @@ SMALLEST_RADIUS = 0.01  # m, smallest radius of gyration of a nominal body
 GUESSED_RADIUS = 0.1  # m, of bodies without a nominal mass if all joints are in one place
 SMALLEST_GUESS = 0.1  # kg, of such a body
 SMALLEST_MASS = 0.05  # smallest mass of a nominal body, relative to the median mass
-NONNEGATIVE = ('Ia', 'Fvl', 'Fcl', 'Fvm', 'Fcm', 'Ftl', 'Ftm')
+NONNEGATIVE = ('Ia', 'Fvl', 'Fcl', 'Fvm', 'Fcm', 'Ftl', 'Ftm', 'Fzl')
 _ROOT2 = np.sqrt(2.0)
 _TRIANGLE = [(i, j) for j in range(4) for i in range(j + 1)]  # columns of the upper triangle
 

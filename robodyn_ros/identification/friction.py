@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robodyn_ros.dynamics.joint_terms import stribeck_decay
+from robodyn_ros.dynamics.presliding import bristles, presliding_shape
 from robodyn_ros.errors import UnknownNameError
 from robodyn_ros.model.kinds import FRICTION_TERMS
 from robodyn_ros.spatial import Array
@@ -63,14 +64,18 @@ class FrictionStates:
         Direction of each source of friction, from -1 to 1.
     warmth : ndarray, shape (N, sources)
         Temperature above the reference temperature, K; zero where it was not measured.
+    bristle : ndarray, shape (N, sources)
+        State of Dahl's presliding friction, from -1 to 1; that of steady sliding where there is no
+        presliding distance or the past is not known.
     """
 
     direction: Array
     warmth: Array
+    bristle: Array
 
     def __getitem__(self, part: slice | NDArray[np.int_]) -> FrictionStates:
         """Return a part of the samples."""
-        return FrictionStates(self.direction[part], self.warmth[part])
+        return FrictionStates(self.direction[part], self.warmth[part], self.bristle[part])
 
 
 @dataclass(frozen=True)
@@ -90,7 +95,9 @@ class FrictionShape:
         ``Fa |s|``; ``stribeck``: ``Fs d exp(-|s| / v)`` with the direction d; ``root``:
         ``Fr d sqrt|s|``; ``load``: ``Ft d |tau|`` with the torque tau that the gear transmits to
         the link; ``rich``: all velocity-dependent terms; ``chosen``: those in `terms`, which may
-        also be ``Fw w s`` and ``Fk w d`` with the temperature w above the reference.
+        also be ``Fw w s`` and ``Fk w d`` with the temperature w above the reference, and
+        ``Fz (z |d| - d)`` with the state z of Dahl's presliding friction; with a width it
+        vanishes at rest, where the friction torque may be anywhere below Coulomb friction.
     width : float
         Width of the change of direction, as a fraction of each joint's fast speed.
     speed : ndarray, shape (n,)
@@ -102,6 +109,8 @@ class FrictionShape:
         side.
     stribeck : mapping of (int, str) to float
         Stribeck velocities of sources, as fractions of the fast speed; the default is 0.1.
+    presliding : mapping of (int, str) to float
+        Distances of sources over which ``Fz`` builds up after a reversal, rad or m.
     load : ndarray, shape (17 b,)
         Standard parameters of the links, from which the transmitted torque is computed. Empty:
         no load-dependent friction.
@@ -117,6 +126,7 @@ class FrictionShape:
     floor: Array = field(default_factory=lambda: np.zeros(0))
     terms: Mapping[tuple[int, str], tuple[str, ...]] = field(default_factory=dict)
     stribeck: Mapping[tuple[int, str], float] = field(default_factory=dict)
+    presliding: Mapping[tuple[int, str], float] = field(default_factory=dict)
     load: Array = field(default_factory=lambda: np.zeros(0))
     springs: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     reference: Array = field(default_factory=lambda: np.zeros(0))
@@ -171,15 +181,40 @@ class FrictionShape:
         direction = self.direction(speed, row)
         if self.width:
             return direction
-        slow = np.abs(speed) <= self.noise(row)
-        edges = np.flatnonzero(np.diff(np.concatenate([[False], slow, [False]])))
-        for first, end in edges.reshape(-1, 2):
-            if end - first >= REST * rate:  # a shorter time is a reversal
-                direction[first:end] = direction[max(first - 1, 0)]
+        for rest in self._rests(speed, row, rate):
+            direction[rest] = direction[max(rest.start - 1, 0)]
         return direction
 
+    def bristles(self, position: Array, speed: Array, source: Source, rate: float) -> Array:
+        """Return the state of Dahl's presliding friction along a motion, shape (N,).
+
+        At rest, where positions change by their noise alone, it keeps its value.
+
+        Parameters
+        ----------
+        position, speed : ndarray, shape (N,)
+            Positions and speeds of consecutive samples; rad or m, and per s.
+        source : Source
+            A source that has a presliding distance.
+        rate : float
+            Samples a second, Hz.
+        """
+        moves = np.diff(position, prepend=position[:1])
+        for rest in self._rests(speed, source.row, rate):
+            moves[rest] = 0.0
+        return bristles(moves, self.presliding[source.key])
+
+    def _rests(self, speed: Array, row: Array, rate: float) -> Iterator[slice]:
+        """Yield the parts of a motion that are slow for longer than a reversal."""
+        slow = np.abs(speed) <= self.noise(row)
+        edges = np.flatnonzero(np.diff(np.concatenate([[False], slow, [False]])))
+        for first, end in edges.reshape(-1, 2).tolist():
+            if end - first >= REST * rate:
+                yield slice(first, end)
+
     def values(self, term: str, source: Source, speed: Array, direction: Array,
-               load: Array | float = 0.0, warmth: Array | float = 0.0) -> Array:
+               load: Array | float = 0.0, warmth: Array | float = 0.0,
+               bristle: Array | None = None) -> Array:
         """Return a friction term for a parameter of one, shape (N,).
 
         Parameters
@@ -194,6 +229,8 @@ class FrictionShape:
             Magnitude of the transmitted torque, N m or N.
         warmth : ndarray, shape (N,)
             Temperature above the reference temperature, K.
+        bristle : ndarray, shape (N,), optional
+            State of Dahl's presliding friction; default: that of steady sliding.
         """
         kind = term.rstrip('lm')
         if kind == 'Fv':
@@ -202,6 +239,9 @@ class FrictionShape:
             return speed * warmth
         if kind == 'Fk':
             return np.asarray(direction * warmth)
+        if kind == 'Fz':
+            steady = np.sign(direction)
+            return presliding_shape(steady if bristle is None else bristle, direction)
         if kind == 'off':
             return np.ones_like(speed)
         if kind == 'Fa':

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from robodyn_ros.identification.base_parameters import base_parameters
 from robodyn_ros.identification.choice_errors import Coarse, Folds
 from robodyn_ros.identification.filter_choice import DECIMATED_PER_BAND, DECIMATIONS
 from robodyn_ros.identification.friction import STRIBECK_SPEED, FrictionShape, is_friction
+from robodyn_ros.identification.friction_candidate import Candidate, Key
 from robodyn_ros.identification.linear_model import LinearModel
 from robodyn_ros.identification.observations import Observations
 from robodyn_ros.identification.settings import Settings
@@ -29,33 +30,19 @@ from robodyn_ros.spatial import Array
 
 WIDTHS = (0.0, 0.01, 0.03, 0.1)  # relative to a joint's fast speed
 VELOCITIES = (0.02, 0.05, STRIBECK_SPEED, 0.2, 0.5)  # Stribeck velocities over the fast speed
+# Distances over which friction builds up after a reversal: those of so many s at the fast speed
+TRAVELS = (0.001, 0.003)
 NEGLIGIBLE = 0.01  # smallest reduction of the error, relative to it, for which a term is added
 # Smallest reduction of the error over its standard error, from the scatter between the folds. For
 # Stribeck friction and springs, the best of several terms is taken, which lowers the error by
-# chance; so their reduction must exceed NEGLIGIBLE by one standard error.
+# chance; so their reduction must exceed NEGLIGIBLE by one standard error. Presliding friction
+# needs no such margin: it must not be negative, and its distances give similar columns.
 CERTAIN = 1.0
 CERTAIN_OF_SEVERAL = 1.64  # exceeded by chance in one case of twenty
 UNIFORM = ('coulomb', 'asymmetric', 'stribeck', 'root')  # one for all joints, for comparison
 REFINEMENTS = 2  # iterations for transmitted torques, which depend on the links' parameters
-NAMES = {'Fs': 'Stribeck friction', 'Ft': 'load-dependent friction', 'Kl': 'spring',
-         'Ks': 'sine of a spring at a crank', 'Kc': 'cosine of a spring at a crank',
-         'Fw': 'viscous friction by temperature', 'Fk': 'Coulomb friction by temperature'}
 BY_TEMPERATURE = ('Fw', 'Fk')
 LEAST_WARMTH = 1.0  # K, smallest range of a joint's temperature for which these are tried
-
-Key = tuple[int, str]
-
-
-class Candidate(NamedTuple):
-    """A term that may be added: its source, its name and, for ``Fs``, its Stribeck velocity.
-
-    A spring has its body and ``k`` in place of a source of friction.
-    """
-
-    key: Key
-    term: str
-    velocity: float = STRIBECK_SPEED
-
 
 @dataclass(frozen=True)
 class FrictionChoice:
@@ -152,7 +139,9 @@ def choose_friction(observations: Observations, shape: FrictionShape, widest: fl
             terms[one.key] = (*terms.get(one.key, ()), one.term)
     found = replace(chosen.shape, model='chosen' if terms else 'coulomb', terms=terms,
                     springs=springs,
-                    stribeck={one.key: one.velocity for one in selected if one.term == 'Fs'})
+                    stribeck={one.key: one.scale for one in selected if one.term == 'Fs'},
+                    presliding={one.key: one.distance(chosen.search.linear.model, chosen.shape)
+                                for one in selected if one.term == 'Fz'})
     errors['chosen', found.width] = steps[-1][1] if steps else errors['coulomb', found.width]
     return FrictionChoice(search.with_load(found), errors, tuple(steps))
 
@@ -260,16 +249,18 @@ class _Trial:
         steps: list[tuple[str, float]] = []
         logs = folds.whole_logs()
         while left:
-            before, after = folds.additions(columns, [first + k for k in left])
+            places = [first + k for k in left]
+            positive = np.array([candidates[k].term == 'Fz' for k in left])
+            before, after = folds.additions(columns, places, positive)
             gains = before[:, None] - after
             mean, errors = gains.mean(axis=0), after.mean(axis=0)
             deviation = gains.std(axis=0, ddof=1) / np.sqrt(len(gains))
             several = np.array([candidates[k].term != 'Ft' for k in left])
             certain = mean > np.where(several, CERTAIN_OF_SEVERAL, CERTAIN) * deviation
-            margin = np.where(several, deviation, 0.0)
+            margin = np.where(several & ~positive, deviation, 0.0)
             lower = np.sqrt(errors + margin) < (1 - NEGLIGIBLE) * np.sqrt(before.mean())
             if len(logs.raw) > 1:  # what explains parts of a motion may not hold for another one
-                one_out = logs.additions(columns, [first + k for k in left])
+                one_out = logs.additions(columns, places, positive)
                 certain &= one_out[1].mean(axis=0) <= one_out[0].mean()
             if not (certain & lower).any():
                 break
@@ -280,7 +271,8 @@ class _Trial:
                 continue
             columns.append(first + left[best])
             selected.append(one)
-            steps.append((self._words(one), float(np.sqrt(errors[best]))))
+            steps.append((one.words(self.search.linear.model, self.shape),
+                          float(np.sqrt(errors[best]))))
             left = [k for k in left if candidates[k][:2] != one[:2]]
         return selected, steps
 
@@ -295,19 +287,24 @@ class _Trial:
         keys = [source.key for source in self.search.linear.gears.sources]
         found: list[Candidate] = []
         parts: list[list[Array]] = []
+        warm = self._warm_sources()
         sets = [('Fs', velocity, self._fast_sources(velocity)) for velocity in VELOCITIES]
-        if len(self.search.load):
-            sets.append(('Ft', STRIBECK_SPEED, keys))
-        if warm := self._warm_sources():
-            sets += [(term, STRIBECK_SPEED, warm) for term in BY_TEMPERATURE]
-        for term, velocity, sources in sets:
+        sets += [('Ft', 0.0, keys if len(self.search.load) else []),
+                 *((term, 0.0, warm) for term in BY_TEMPERATURE),
+                 *(('Fz', travel, self._reversing_sources()) for travel in TRAVELS)]
+        for term, scale, sources in sets:
+            if not sources:
+                continue
             linear = self.search.model(replace(
                 self.shape, model='chosen', terms=dict.fromkeys(sources, (term,)),
-                stribeck=dict.fromkeys(keys, velocity), load=self.search.load))
+                stribeck=dict.fromkeys(keys, scale if term == 'Fs' else STRIBECK_SPEED),
+                presliding={key: Candidate(key, term, scale).distance(
+                    self.search.linear.model, self.shape) for key in sources if term == 'Fz'},
+                load=self.search.load))
             new = [k for k, one in enumerate(linear.gears.terms) if one.standard < 0]
-            parts.append([f[:, :, new] for f in self.search.coarse.friction(linear)])
+            parts.append(self.search.coarse.friction(linear, new))
             found += [Candidate(linear.gears.sources[linear.gears.terms[k].source].key,
-                                linear.gears.terms[k].name[:2], velocity) for k in new]
+                                linear.gears.terms[k].name[:2], scale) for k in new]
         every = dict.fromkeys(range(len(self.search.linear.model.body_joints)), SPRING_TERMS)
         linear = self.search.model(replace(self.shape, springs=every))
         parts.append(self.search.coarse.springs(linear))
@@ -324,6 +321,15 @@ class _Trial:
         return [source.key for source in linear.gears.sources
                 if all(fast[k] for k in np.flatnonzero(source.row))]
 
+    def _reversing_sources(self) -> list[Key]:
+        """Return the gears of trees whose reversals are not among the samples left out."""
+        linear = self.search.linear
+        if linear.loops is not None:
+            return []
+        slow = self.search.coarse.observations.slow
+        return [source.key for source in linear.gears.sources
+                if source.side == 'l' and not slow[np.flatnonzero(source.row)].any()]
+
     def _warm_sources(self) -> list[Key]:
         """Return the gears of the joints whose temperatures were measured and have changed."""
         if not len(self.shape.reference):
@@ -333,9 +339,3 @@ class _Trial:
         changed = np.ptp(measured, axis=0) >= LEAST_WARMTH
         return [source.key for source in self.search.linear.gears.sources
                 if source.side == 'l' and changed[np.flatnonzero(source.row)[0]]]
-
-    def _words(self, one: Candidate) -> str:
-        """Return the name of an added term for messages."""
-        joint = self.search.linear.model.body_joints[one.key[0]]
-        return f'{NAMES[one.term]} of {joint}' + (
-            f' (velocity {one.velocity:g} of the fast speed)' if one.term == 'Fs' else '')

@@ -99,28 +99,37 @@ class GearFriction:
         return found
 
     def states(self, qd: Array, rate: float | None = None, temperature: Array | None = None,
-               ) -> FrictionStates:
-        """Return the direction and the temperature of each source.
+               q: Array | None = None) -> FrictionStates:
+        """Return direction, temperature and presliding of each source.
 
         Parameters
         ----------
         qd : ndarray, shape (N, n)
             Velocities of all joints of the tree, rad/s or m/s.
         rate : float, optional
-            Sampling rate of a motion, Hz; its direction is then kept at rest. By default the
-            directions are those of the velocities.
+            Sampling rate of a motion, Hz; its direction is then kept at rest, and presliding
+            friction has a past. By default the directions are those of the velocities, without
+            presliding.
         temperature : ndarray, shape (N, n), optional
             Temperatures of the joints, degrees Celsius; default: the reference temperatures.
+        q : ndarray, shape (N, n), optional
+            Positions along the motion, rad or m; needed if a joint has presliding friction.
         """
         direction = np.array([
             self.shape.direction(qd @ s.row, s.row) if rate is None
             else self.shape.directions(qd @ s.row, s.row, rate)
             for s in self.sources]).reshape(-1, len(qd)).T
+        bristle = np.sign(direction)
+        if rate is not None and q is not None and self.shape.presliding:
+            for place, source in enumerate(self.sources):
+                if source.key in self.shape.presliding:
+                    bristle[:, place] = self.shape.bristles(
+                        q @ source.row, qd @ source.row, source, rate)
         warmth = np.zeros_like(direction)
         if temperature is not None and len(self.shape.reference):
             joints = [int(np.flatnonzero(s.row)[0]) for s in self.sources]
             warmth = (temperature - self.shape.reference)[:, joints]
-        return FrictionStates(direction, warmth)
+        return FrictionStates(direction, warmth, bristle)
 
     def values(self, qd: Array, states: FrictionStates, loads: Array | None,
                ) -> Iterator[tuple[int, list[tuple[int, float]], Array]]:
@@ -143,7 +152,7 @@ class GearFriction:
                         else 0.0
                     yield index, rows, self.shape.values(
                         term.name, source, speed, states.direction[:, place], load,
-                        states.warmth[:, place])
+                        states.warmth[:, place], states.bristle[:, place])
 
     def pullback(self, qd: Array, g: Array) -> Array:
         """Return the gradient of ``sum(g * columns)`` with respect to velocities, shape (N, n).

@@ -18,7 +18,7 @@ from robodyn_ros.spatial import Array
 SPEED_STEP = 7  # every seventh sample suffices to fit a curve of two or three parameters
 WARM = ('Fw', 'Fk')  # changes of viscous and Coulomb friction per kelvin
 PLACES = {'Fv': 'viscous', 'Fc': 'coulomb', 'of': 'offset', 'Fa': 'asymmetric', 'Fs': 'stribeck',
-          'Ft': 'load'}  # of the terms in a friction curve
+          'Ft': 'load', 'Fz': 'presliding'}  # of the terms in a friction curve
 
 
 def identified_model(linear: LinearModel, theta: Array, observations: Observations) -> Model:
@@ -90,6 +90,7 @@ def _of_source(linear: LinearModel, source: Source) -> list[int]:
 def _curve(linear: LinearModel, theta: Array, source: Source) -> list[float]:
     values = dict.fromkeys(CURVE, 0.0)
     values['stribeck_velocity'] = linear.friction.stribeck_velocity(source)
+    values['presliding_distance'] = linear.friction.presliding.get(source.key, 1.0)
     for k in _of_source(linear, source):
         if linear.columns[k].term[:2] in PLACES:
             values[PLACES[linear.columns[k].term[:2]]] = float(theta[k])

@@ -154,7 +154,7 @@ class LinearModel:
 
     def friction_states(self, q: Array, qd: Array, rate: float,
                         temperature: Array | None = None) -> FrictionStates:
-        """Return the directions and temperatures of friction along a motion.
+        """Return what friction depends on along a motion, besides velocities and loads.
 
         Parameters
         ----------
@@ -167,7 +167,7 @@ class LinearModel:
         """
         if self.loops is not None:
             qd, temperature = self.loops.velocities(q, qd), None
-        return self.gears.states(qd, rate, temperature)
+        return self.gears.states(qd, rate, temperature, q)
 
     def _reduce(self, motion: FullMotion, columns: Array) -> Array:
         """Project the columns of all joints' torques onto the independent joints."""
@@ -187,7 +187,9 @@ class LinearModel:
             if rows > n:  # motor torques include those of the links, joint torques no rotors
                 result[:, links, :len(self._compiled)] = block
                 result[:, links, self._rotors] = 0.0
-        self._add_friction(result, qd, friction, self.loads(result, extra))
+        if self.gears.terms:
+            self._add_friction(result[:, :, self.friction_columns()[0]:], qd, friction,
+                               self.loads(result, extra))
         result[:, :, self._spring_columns] = self.springs.columns(q, rows)
         if self._load and loaded:
             body = self.dynamics.regressor(q, qd, qdd, self._load)
@@ -295,9 +297,9 @@ class LinearModel:
 
     def friction_regressor(self, q: Array, qd: Array, states: FrictionStates,
                            loads: Array | None = None) -> Array:
-        """Return the friction columns, with zeros in all others; shape (N, rows, p)."""
+        """Return the friction columns, shape (N, rows, terms of friction)."""
         motion = None if self.loops is None else self.loops.motion(q, qd)
-        result = np.zeros((len(qd), self._sides * self.model.n, len(self.columns)))
+        result = np.zeros((len(qd), self._sides * self.model.n, len(self.gears.terms)))
         self._add_friction(result, qd if motion is None else motion.qd, states, loads)
         return result if motion is None else self._reduce(motion, result)
 
@@ -315,13 +317,11 @@ class LinearModel:
         for index, felt, values in self.gears.values(qd, states, loads):
             yield first + index, felt, values
 
-    def _add_friction(self, result: Array, qd: Array, states: FrictionStates | None,
+    def _add_friction(self, columns: Array, qd: Array, states: FrictionStates | None,
                       loads: Array | None) -> None:
-        if states is None:
-            states = self.gears.states(qd)
-        for column, felt, values in self.friction_terms(qd, states, loads):
+        for index, felt, values in self.gears.values(qd, states or self.gears.states(qd), loads):
             for row, factor in felt:
-                result[:, row, column] = factor * values
+                columns[:, row, index] = factor * values
 
     def nominal(self) -> Array:
         """Return the nominal parameters, shape (p,); those that a model does not have are zero."""

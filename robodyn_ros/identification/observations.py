@@ -215,7 +215,7 @@ class Observations:
                     w[:, row, column] = factor * filtered
             return w
         w[:, :, columns] = one(self.linear.friction_regressor(
-            segment.q[part], segment.qd[part], friction)[:, :, columns])
+            segment.q[part], segment.qd[part], friction))
         return w
 
     @staticmethod

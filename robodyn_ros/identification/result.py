@@ -120,7 +120,7 @@ class Result:
 
     def predict(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, *, consistent: bool = False,
                 loaded: bool = False, residual: bool = True,
-                temperature: ArrayLike | None = None) -> Array:
+                temperature: ArrayLike | None = None, rate: float | None = None) -> Array:
         """Return the torque that the identified parameters and the residual model predict.
 
         Parameters
@@ -135,6 +135,9 @@ class Result:
             Whether to add the torque of the residual model, if there is one.
         temperature : array-like, shape (n,) or (N, n), optional
             Temperatures of the joints, degrees Celsius; default: the mean of those of the fit.
+        rate : float, optional
+            Samples a second, Hz, if these are consecutive samples of a motion: friction then keeps
+            its direction at rest and builds up again after reversals (presliding).
 
         Returns
         -------
@@ -152,9 +155,12 @@ class Result:
             if array.ndim != 2 or array.shape[1] != n or array.shape != arrays[0].shape:
                 raise ShapeError(name, f'shape {array.shape}', f'({n},) or (N, {n})')
         theta = self.consistent_ if consistent else self.theta_
+        warm = None if temperature is None else np.broadcast_to(
+            np.asarray(temperature, np.float64), arrays[0].shape)
         friction = None
-        if temperature is not None:
-            warm = np.broadcast_to(np.asarray(temperature, np.float64), arrays[0].shape)
+        if rate is not None:
+            friction = self.linear.friction_states(arrays[0], arrays[1], rate, warm)
+        elif warm is not None:
             friction = self.linear.gears.states(arrays[1], temperature=warm)
         tau = self.linear.regressor(arrays[0], arrays[1], arrays[2], loaded=loaded,
                                     friction=friction) @ theta

@@ -195,7 +195,7 @@ def parameters_of(result: Result, validation: Validation | None = None) -> dict[
             'notes': list(result.notes)},
         'friction': {'model': result.linear.friction.model,
                      'width': result.linear.friction.width,
-                     'terms': _friction_terms(result),
+                     'terms': friction_terms(result),
                      'springs': _springs(result),
                      'joined': [{'term': words, 'error_left_out': error}
                                 for words, error in result.friction_choice_.steps],
@@ -246,8 +246,12 @@ def parameters_of(result: Result, validation: Validation | None = None) -> dict[
     return content
 
 
-def _friction_terms(result: Result) -> dict[str, dict[str, dict[str, Any]]]:
-    """Return the terms beyond plain friction: by joint, side (``l`` or ``m``) and term."""
+def friction_terms(result: Result) -> dict[str, dict[str, dict[str, Any]]]:
+    """Return the terms beyond plain friction: by joint, side (``l`` or ``m``) and term.
+
+    Each has its ``value``; Stribeck friction also its ``velocity`` (rad/s or m/s), presliding
+    friction its ``distance`` (rad or m).
+    """
     linear, found = result.linear, dict[str, dict[str, dict[str, Any]]]()
     first = linear.friction_columns()[0] if linear.gears.terms else 0
     for k, term in enumerate(linear.gears.terms):
@@ -257,6 +261,8 @@ def _friction_terms(result: Result) -> dict[str, dict[str, dict[str, Any]]]:
         entry: dict[str, Any] = {'value': float(result.consistent_[first + k])}
         if term.name[:2] == 'Fs':
             entry['velocity'] = linear.friction.stribeck_velocity(source)  # rad/s or m/s
+        if term.name[:2] == 'Fz':
+            entry['distance'] = linear.friction.presliding[source.key]  # rad or m
         joint = found.setdefault(linear.model.body_joints[source.body], {})
         joint.setdefault(source.side, {})[term.name[:2]] = entry
     return found

@@ -68,10 +68,10 @@ class Model:
         The inertial parameters of the root body.
     link_friction, motor_friction : ndarray, shape (b, 3)
         Viscous, Coulomb and offset; the motor's reflected to the joint.
-    friction_curve : ndarray, shape (b, 7)
-        Friction curves of the link side: viscous, Coulomb, offset, asymmetric viscous, Stribeck,
-        Stribeck velocity, and the fraction of the transmitted torque. A curve replaces
-        ``link_friction``, which then approximates it. NaN: no curve.
+    friction_curve : ndarray, shape (b, 9)
+        Friction curves of the link side, see `FrictionCurve`: viscous, Coulomb, offset, asymmetric
+        viscous, Stribeck and its velocity, fraction of the transmitted torque, presliding and its
+        distance. A curve replaces ``link_friction``, which approximates it. NaN: no curve.
     spring : ndarray, shape (b, 3)
         Springs at the joints, see `SpringTorque`: linear, sine and cosine, N m/rad and N m.
     friction_temperature : ndarray, shape (b, 3)

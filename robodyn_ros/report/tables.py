@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from robodyn_ros.identification import Result, Rollout, Validation
+from robodyn_ros.identification.friction_candidate import NAMES
+from robodyn_ros.identification.writing import friction_terms
 from robodyn_ros.model import Model
 from robodyn_ros.spatial import Array, inertial_of
 
@@ -152,6 +154,27 @@ def drive_table(result: Result) -> Table:
     return Table(('joint', 'model', 'rotor inertia, kg m² or kg',
                   'viscous friction, N m s/rad or N s/m', 'Coulomb friction, N m or N',
                   'offset, N m or N'), rows)
+
+
+def friction_table(result: Result) -> Table:
+    """Terms of friction beyond viscous and Coulomb friction and the offset."""
+    slides = dict(zip(result.model.body_joints, result.model.prismatic, strict=True))
+    rows = []
+    for joint, sides in friction_terms(result).items():
+        for side, terms in sides.items():
+            for term, entry in terms.items():
+                scale = ''
+                if 'velocity' in entry:
+                    scale = f'{number(entry["velocity"])} {"m/s" if slides[joint] else "rad/s"}'
+                if 'distance' in entry:
+                    scale = f'{number(entry["distance"])} {"m" if slides[joint] else "rad"}'
+                unit = unit_of(term)
+                if slides[joint]:
+                    unit = unit.replace('N m', 'N').replace('rad', 'm')
+                rows.append([joint, 'link' if side == 'l' else 'motor', NAMES[term],
+                             number(entry['value']), unit, scale])
+    return Table(('joint', 'side', 'term of friction', 'identified', 'unit',
+                  'velocity or distance'), rows)
 
 
 def parameter_table(result: Result) -> Table:
