@@ -1,7 +1,7 @@
 """Reading and writing descriptions beside Pinocchio and MuJoCo: `python descriptions.py`.
 
-Before anything is timed, the mass matrices of both must agree; times are medians of a few calls.
-SDF has no peer that gives dynamics here, so it has no row; its tests compare it with MuJoCo.
+Mass matrices are compared with those of both peers; times are medians of a few calls. No peer
+computes dynamics from SDF here, so that SDF is left out; its tests compare it with MuJoCo.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def difference(value: np.ndarray, expected: np.ndarray) -> float:
 
 
 def of_pinocchio(model: rd.Model, text: str, q: np.ndarray) -> float:
-    """Return the difference of the mass matrix from Pinocchio's, which has no armature here."""
+    """Return the difference of the mass matrix from Pinocchio's; these robots have no armature."""
     peer = pin.buildModelFromXML(text)
     order = [list(model.joint_names).index(name) for name in peer.names[1:]]
     place, parts = pin.neutral(peer), zip(peer.joints[1:], order, strict=True)
@@ -55,7 +55,7 @@ def of_pinocchio(model: rd.Model, text: str, q: np.ndarray) -> float:
 
 
 def of_mujoco(path: Path, q: np.ndarray) -> float:
-    """Return the difference of the mass matrix from MuJoCo's, both read from one file."""
+    """Return the difference of the mass matrix from MuJoCo's for the same file."""
     engine = mujoco.MjModel.from_xml_path(str(path))
     engine.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_CONSTRAINT)
     engine.dof_damping[:], engine.dof_frictionloss[:] = 0.0, 0.0

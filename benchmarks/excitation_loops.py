@@ -1,8 +1,8 @@
 """Excitation of robots with closed loops: the search beside random motions for the same time.
 
-Both have the same limits and the same number of harmonics, and are judged by the condition number
-of the regressor of the base parameters, its columns as they are. A random motion that exceeds a
-limit is made smaller until it does not; the best one counts.
+Both have the same limits and the same number of harmonics. They are judged by the condition number
+of the regressor of the base parameters, whose columns are not scaled. A random motion that exceeds
+a limit is made smaller until it exceeds none; the best motion counts.
 """
 
 from __future__ import annotations

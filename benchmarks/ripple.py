@@ -1,8 +1,9 @@
 """A strict rule for torque ripple: `python benchmarks/ripple.py`, with a folder: on public logs.
 
-Lines of each joint's residual by its angle are chosen on the data of the fit alone, and judged on
-held-out data. The best of hundreds of harmonics explains something of any residual, so that a
-line must gain more than the best line gains by chance.
+Torque ripple appears as lines in the spectrum of a joint's residual over its angle. Lines are
+chosen on the data of the fit alone, and judged on held-out data. The best of hundreds of harmonics
+explains something of any residual, so that a line must gain more than the best line gains by
+chance.
 """
 
 from __future__ import annotations
@@ -37,7 +38,10 @@ class Line(NamedTuple):
 
 
 class Found(NamedTuple):
-    """A line, the fraction of the squared residual that it gains on left-out data, and chance."""
+    """A line, the fraction by which it lowers the squared residual of left-out data, and chance.
+
+    Chance is the largest such fraction of any line for residuals shifted against the angle.
+    """
 
     line: Line
     gain: float
@@ -47,12 +51,12 @@ class Found(NamedTuple):
 def lines_of(angles, residuals):
     """Return the lines of one joint's residual, the strongest first.
 
-    The sine and the cosine are fitted without each group of the data in turn, and judged there.
-    A line joins if no group is predicted worse, and if its gain over all groups exceeds by 2 % of
-    the squared residual, which is 1 % of the error, what the best line gains by chance. Chance is
-    the best of all harmonics for residuals that are shifted in time against the angle: they keep
-    their spectrum, but lose what belongs to the angle. Harmonics of which the joint does not
-    cover a whole period are not tried.
+    Each group of the data is left out once: the sine and the cosine are fitted to the others and
+    judged on this group. A line is added if no group is predicted worse, and if its gain over all
+    groups exceeds the gain by chance by 2 % of the squared residual, which is 1 % of the error.
+    The gain by chance is that of the best harmonic for residuals that are shifted in time against
+    the angle: they keep their spectrum, but no longer depend on the angle. Harmonics of which the
+    joint does not cover a whole period are not tried.
 
     Parameters
     ----------
@@ -99,7 +103,7 @@ class _Search:
             (0, 1), (2, 3))
 
     def best(self, e, taken):
-        """Return the best line of a residual; None if it may be one by chance."""
+        """Return the best line of a residual; None if its gain may be due to chance."""
         gains, values = self._gains(e)
         gains[np.isin(self.harmonics, taken)] = -np.inf
         place, chance = int(np.argmax(gains)), 0.0

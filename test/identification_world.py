@@ -21,9 +21,9 @@ from robodyn_ros.nodes.processes import NodeProcess
 PLANAR = rd.load_model(own_robot('planar_2r'))
 EXCITATION = 'motion.yaml'
 RATE = 125.0  # Hz, of the states
-PACE = 3.0  # of the simulated clock, relative to that of the wall, where the machine allows
+PACE = 3.0  # simulated time over wall time, if the machine is fast enough
 LEASE = 15.0  # s of the simulated clock
-STATE_TIMEOUT = 100.0  # s of the wall clock; the world may be held for so long
+STATE_TIMEOUT = 100.0  # s of the wall clock; the world may be held for this long
 SUCCEEDED, CANCELED, ABORTED = (GoalStatus.STATUS_SUCCEEDED, GoalStatus.STATUS_CANCELED,
                                 GoalStatus.STATUS_ABORTED)
 
@@ -45,7 +45,7 @@ class Client:
 
     def __init__(self, world, **goal):
         self.world, self.feedback, self._read = world, [], 0
-        self.rest = None  # called when the motion is over: a world that goes on costs time
+        self.rest = None  # called when the motion is over: a running world costs computing time
         self._client = ActionClient(world.node, *self.action)
         world.wait(self._client.server_is_ready, 'the server')
         sent = self._client.send_goal_async(
@@ -57,7 +57,7 @@ class Client:
         self._ended = self._handle.get_result_async()
 
     def until(self, phase, progress=0.0, timeout=120.0):
-        """Wait for the feedback of a phase that has come so far."""
+        """Wait for the feedback that a phase has reached this progress."""
         def reached():
             while self._read < len(self.feedback):
                 entry = self.feedback[self._read]
@@ -189,7 +189,7 @@ class Planar:
         self.hold(before)
 
     def let_pass(self, seconds):
-        """Let simulated time pass, then hold the world: the server has a present state."""
+        """Let simulated time pass, so that the server has a recent state; then hold the world."""
         self.loop.let_pass(seconds)
         self._held = True
 

@@ -214,7 +214,10 @@ def test_wrong_calls_are_refused():
 
 
 def circle(p):
-    """The point (p1, p0) on a circle, whose p0 is given: gap, Newton step, rest, squared sine."""
+    """Closes a loop: the point (p1, p0) on a circle, whose p0 is given.
+
+    Returns the gap, the Newton step, the squared gap after it and the squared sine.
+    """
     gap = p[0] * p[0] + p[1] * p[1] - 1.0
     slope = 2.0 * p[1]
     return np.array([gap, gap / slope, 0.0, slope * slope / (4.0 * (p[0] * p[0] + p[1] * p[1]))])

@@ -220,7 +220,7 @@ def test_a_server_that_is_killed_and_comes_back(world, gazebo):
 
 
 def test_a_server_that_stands_still_for_seconds_is_not_lost_in_lock_step(world, gazebo):
-    """Or a busy machine would spawn the robot again, in the middle of an experiment."""
+    """Otherwise, a busy machine would spawn the robot again in the middle of an experiment."""
     with bridge(world, 'lock_step:=true'):
         gazebo.send(signal.SIGSTOP)
         try:

@@ -48,7 +48,7 @@ class Arm:
     report = send_status
 
     def advance(self):
-        """Let 0.1 s pass; return that nobody has cancelled the goal."""
+        """Let 0.1 s pass; return False, since nobody cancels the goal."""
         for _ in range(25):
             self._now += STEP
             qd = qdd = np.zeros(2)
@@ -82,7 +82,7 @@ def runs(tmp_path_factory, motion):
     (found.root / 'motion.yaml').write_text(motion.to_yaml())
     outcomes = {}
     patch = pytest.MonkeyPatch()
-    # which take longer than all the rest
+    # reports and pictures take longer than all the rest
     for name in ('pictures_of', 'save_pictures', 'save_report'):
         patch.setattr(results, name, lambda *_, **__: None)
 

@@ -20,7 +20,7 @@ def arm():
 
 
 def logs_of_an_arm(arm, ripple, reversed_from=1.0):
-    """Two logs of an arm whose second joint has a torque ripple by its angle.
+    """Two logs of an arm whose second joint has a torque ripple that depends on its angle.
 
     The ripple changes its sign at a fraction of each log.
     """

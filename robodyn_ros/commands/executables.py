@@ -1,4 +1,4 @@
-"""The executables of the nodes that pip installs; without ROS 2 they end with a sentence."""
+"""The executables of the nodes that pip installs; without ROS 2 they end with a message."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ from robodyn_ros.identification import (
 from robodyn_ros.model import Model
 from robodyn_ros.report.record import RECORD
 
-# options of robots with a fixed base, and the values that they have unless they are given
+# options that only robots with a fixed base have, with their defaults
 UNUSED: dict[str, Any] = {
     'validate': [], 'validate_loaded': [], 'loaded': [], 'payload': None, 'payload_mass': None,
     'gains': False, 'cross_validate': False, 'loops': None, 'slow': None, 'guard': None,

@@ -140,7 +140,7 @@ class Player:
     def __init__(self, warn: Callable[[str, str], None]):
         self._warn = warn
         self.playing: Playing | None = None
-        self._next: Playing | None = None  # replaces it when it starts
+        self._next: Playing | None = None  # replaces `playing` at its own start time
         self._direction, self._past = RestingDirection(), PreslidingState()
         self.presliding: Array | float = 0.0  # torque of presliding friction at the last sample
 
@@ -300,7 +300,7 @@ class Player:
         return sample[0], self._moving(law, sample[0], sample[1]), *sample[2:]
 
     def _moving(self, law: ControlLaw, q: Array, qd: Array) -> Array:
-        """Return velocities with the directions of friction; `presliding` becomes theirs."""
+        """Return velocities that give friction its direction, and update `presliding`."""
         qd = self._direction(qd, law.dynamics.friction_width)
         self.presliding = self._past(law.dynamics, q, qd)
         return qd

@@ -12,7 +12,7 @@ class FrictionTemperature:
     Attributes
     ----------
     reference : float
-        Temperature at which friction is that of the joint, degrees Celsius.
+        Temperature at which the joint has its stated friction, degrees Celsius.
     viscous : float
         Change of the viscous friction per kelvin, N m s/rad/K or N s/m/K.
     coulomb : float

@@ -55,7 +55,7 @@ def expand_xacro(path: Path, arguments: Mapping[str, str], *, trust: bool = Fals
         'path': str(path), 'arguments': {str(k): str(v) for k, v in arguments.items()},
         'search_path': sys.path, 'trust': trust,
         'limits': {'RLIMIT_CPU': CPU_TIME, 'RLIMIT_AS': MEMORY, 'RLIMIT_CORE': 0,
-                   # JSON escapes some characters with six
+                   # JSON writes some characters as an escape of six characters
                    'RLIMIT_FSIZE': 6 * MAX_BYTES}})
     environment = dict(os.environ) if trust else {
         name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from robodyn_ros.spatial import Array
 
-# limits whose excess is relative to them; that of all others is a length
+# limits whose excess is a fraction of the limit; the excess over all others is a length in m
 RELATIVE = ('position', 'velocity', 'acceleration', 'jerk', 'torque', 'regularity',
             'closure')
 

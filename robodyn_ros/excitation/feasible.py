@@ -1,4 +1,4 @@
-"""Finds any motion within every limit, and names the limits that are exceeded if there is none."""
+"""Finds a motion within all limits; if there is none, names the limits that are exceeded."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from robodyn_ros.excitation.family import excess_text
 from robodyn_ros.excitation.fourier import Basis
 from robodyn_ros.spatial import Array
 
-OPEN = 1e6  # the sum of squares of what exceeds a limit, where closed loops do not close
+OPEN = 1e6  # value of the objective, a sum of squared excesses, if closed loops cannot be closed
 RESERVE = 0.01  # fraction of each limit that the search keeps in reserve if it can
 
 

@@ -231,8 +231,8 @@ class StateMonitor:
 
         Friction can hold a joint so that its position does not change by a single bit, while
         velocity noise or the growing effort of the controller show that the states are still
-        updated. If nothing at all changes, the source of the states is frozen. A joint whose state
-        repeats itself is blamed after `STANDSTILL` at the latest.
+        updated. If nothing at all changes, the source of the states is frozen. While states repeat
+        themselves, a joint off its reference is reported only after `STANDSTILL`.
 
         Parameters
         ----------
@@ -273,7 +273,7 @@ class StateMonitor:
                 f'reference and its effort is {latest.tau[joint]:.4g}; valid: a controller whose '
                 'gains overcome the friction of the joint')
         if self._unchanged and same <= STANDSTILL:
-            return  # the reference left a state that may be frozen: the next states will show it
+            return  # the states may be frozen instead: the next ones will show it
         self._blame('is off its reference by more than tracking_tolerance', lost, away)
 
     def _blame(self, what: str, bad: NDArray[np.bool_], values: Array) -> None:

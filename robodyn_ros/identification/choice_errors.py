@@ -1,9 +1,8 @@
 """Cross-validation errors of the raw torque, by which filters and friction models are chosen.
 
 To be fast, candidates are compared on normal equations at a reduced rate. Means over blocks of
-samples replace the parallel filter; a block that is twice as long has half the cutoff. The error
-is always computed on the shortest blocks, so that it is comparable between candidates: these
-contain the raw torque up to the highest frequency of all candidates.
+samples replace the parallel filter; a block that is twice as long has half the cutoff. The errors
+of all candidates are computed on the shortest blocks, which contain the highest frequencies.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from robodyn_ros.numerics import safe_divide
 from robodyn_ros.spatial import Array
 
 FOLDS = 20  # contiguous parts of the data; any 19 of them excite what all of them excite
-QUARTERS = 4  # parts of the range of a term
+QUARTERS = 4  # parts of the data by the values of a term, with equal numbers of blocks
 LEAST_BLOCKS = 4  # smallest number of blocks in a fold
 BLOCK = 0.6  # length of a block times the cutoff; a mean over it halves amplitudes at the cutoff
 PER_BLOCK = 4  # largest number of samples of W in the shortest block
@@ -254,7 +253,7 @@ class Coarse:
                      *(self.raw(means) if raw is None else raw), logs)
 
     def quarters(self, means: list[Array], cutoff: float, column: int) -> Folds:
-        """Return other folds: the data in four parts by the value of a column, not by time.
+        """Return folds that are quarters of the data, ordered by a column and not by time.
 
         Errors of these folds show whether a term also holds at values that the fit has not seen.
 
@@ -265,7 +264,7 @@ class Coarse:
         cutoff : float
             Cutoff frequency of the parallel filter, Hz: ``highest`` over a power of two.
         column : int
-            The column.
+            The column of W by whose values the data are ordered.
         """
         length = round(self.highest / cutoff) if cutoff else 1
         row = int(sum(np.abs(w[:, :, column]).sum(axis=0) for w in means).argmax())

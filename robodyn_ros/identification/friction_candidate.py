@@ -1,4 +1,4 @@
-"""Names of terms beyond plain friction, and those that its choice may add to a joint."""
+"""Names of the terms beyond plain friction, and the terms that may be added to a joint."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ Key = tuple[int, str]
 
 
 class Candidate(NamedTuple):
-    """A term that may be added: its source, its name, and what its shape depends on.
+    """A term that may be added: the key of its source, its name and its scale.
 
-    That is the Stribeck velocity of ``Fs`` and the presliding distance of ``Fz``, both over the
-    fast speed. A spring has its body and ``k`` in place of a source of friction.
+    The scale of ``Fs`` is the Stribeck velocity over the fast speed, that of ``Fz`` the presliding
+    distance over the fast speed, s. The key of a spring is its body and ``k``.
     """
 
     key: Key

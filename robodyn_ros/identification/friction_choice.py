@@ -2,8 +2,8 @@
 
 Every joint has plain friction (viscous, Coulomb and an offset). The width over which its direction
 changes is chosen first. Then further terms, each for one joint, are added one by one as long as
-they reduce this error: terms of friction, and springs. Of several logs, none may be predicted
-worse with a new term on average, when each of them is left out as a whole. A spring, whose torque
+they reduce this error: terms of friction, and springs. With several logs, each is also left out as
+a whole, and a new term must not raise the mean of the errors of these logs. A spring, whose torque
 grows without limit, must also lower the error at positions that the fit has not seen.
 """
 
@@ -30,12 +30,11 @@ from robodyn_ros.spatial import Array
 
 WIDTHS = (0.0, 0.01, 0.03, 0.1)  # relative to a joint's fast speed
 VELOCITIES = (0.02, 0.05, STRIBECK_SPEED, 0.2, 0.5)  # Stribeck velocities over the fast speed
-# Distances over which friction builds up after a reversal: those of so many s at the fast speed
-TRAVELS = (0.001, 0.003)
+TRAVELS = (0.001, 0.003)  # s at the fast speed, in which a joint travels a presliding distance
 NEGLIGIBLE = 0.01  # smallest reduction of the error, relative to it, for which a term is added
-# Smallest reduction of the error over its standard error, from the scatter between the folds. For
-# Stribeck friction and springs, the best of several terms is taken, which lowers the error by
-# chance; so their reduction must exceed NEGLIGIBLE by one standard error. Presliding friction
+# Smallest reduction of the error over its standard error, which follows from the scatter between
+# the folds. The best of several terms reduces the error by chance, above all for Stribeck friction
+# and springs: their reduction must exceed NEGLIGIBLE by one standard error. Presliding friction
 # needs no such margin: it must not be negative, and its distances give similar columns.
 CERTAIN = 1.0
 CERTAIN_OF_SEVERAL = 1.64  # exceeded by chance in one case of twenty
@@ -43,6 +42,7 @@ UNIFORM = ('coulomb', 'asymmetric', 'stribeck', 'root')  # one for all joints, f
 REFINEMENTS = 2  # iterations for transmitted torques, which depend on the links' parameters
 BY_TEMPERATURE = ('Fw', 'Fk')
 LEAST_WARMTH = 1.0  # K, smallest range of a joint's temperature for which these are tried
+
 
 @dataclass(frozen=True)
 class FrictionChoice:
@@ -259,7 +259,7 @@ class _Trial:
             certain = mean > np.where(several, CERTAIN_OF_SEVERAL, CERTAIN) * deviation
             margin = np.where(several & ~positive, deviation, 0.0)
             lower = np.sqrt(errors + margin) < (1 - NEGLIGIBLE) * np.sqrt(before.mean())
-            if len(logs.raw) > 1:  # what explains parts of a motion may not hold for another one
+            if len(logs.raw) > 1:  # a term may hold in all parts of a motion, but not in another
                 one_out = logs.additions(columns, places, positive)
                 certain &= one_out[1].mean(axis=0) <= one_out[0].mean()
             if not (certain & lower).any():

@@ -107,9 +107,9 @@ class GearFriction:
         qd : ndarray, shape (N, n)
             Velocities of all joints of the tree, rad/s or m/s.
         rate : float, optional
-            Sampling rate of a motion, Hz; its direction is then kept at rest, and presliding
-            friction has a past. By default the directions are those of the velocities, without
-            presliding.
+            Sampling rate of the samples, Hz, if they are consecutive: friction then keeps its
+            direction at rest, and the state of presliding is computed along the motion. By
+            default the directions are those of the velocities, without presliding.
         temperature : ndarray, shape (N, n), optional
             Temperatures of the joints, degrees Celsius; default: the reference temperatures.
         q : ndarray, shape (N, n), optional

@@ -184,7 +184,7 @@ class LinearModel:
         if self._compiled:
             block = self.dynamics.regressor(q, qd, qdd, self._compiled)
             result[:, drives, :len(self._compiled)] = block
-            if rows > n:  # motor torques include those of the links, joint torques no rotors
+            if rows > n:  # motor torques move links and rotors, joint torques the links alone
                 result[:, links, :len(self._compiled)] = block
                 result[:, links, self._rotors] = 0.0
         if self.gears.terms:
@@ -271,7 +271,7 @@ class LinearModel:
 
     @property
     def can_follow_load(self) -> bool:
-        """Whether the transmitted torques are known: of a whole tree, from the links alone."""
+        """Whether the fit determines transmitted torques: for trees, if it has all bodies."""
         return self.loops is None and self.kind in LOAD_KINDS \
             and len(self.bodies) == len(self.model.body_joints)
 

@@ -58,7 +58,7 @@ class DynamicsNode(ReportingNode):
     tasks: dict[str, Callable[[Any], Any]] = {'build': build}  # what its helper process can run
     kernels: tuple[str, ...] = ()
     packages: tuple[str, ...] = ()  # optional packages that the node requires
-    commands = False  # whether the node's dynamics are those of the torques to command
+    commands = False  # whether the node's dynamics give torques to be commanded, see ModelKeeper
     hot_swap = True  # whether the node offers ~/set_model and ~/rollback
 
     def __init__(self, name: str, helper: HelperProcess | None = None, **options: Any):

@@ -42,7 +42,7 @@ class RobotWorld(WorldTime):
     Subclasses create the robot in ``on_model`` and pass it to ``put_robot``.
     """
 
-    _force_topics: tuple[str, ...] = ()  # of the joints; a robot may come before ``set_up``
+    _force_topics: tuple[str, ...] = ()  # set here, since a robot may be put before ``set_up``
 
     def check_parameters(self, changes: dict[str, Any]) -> str | None:
         """Check that a start position fits the robot."""
@@ -152,7 +152,7 @@ class RobotWorld(WorldTime):
             self.on_command()
 
     def on_command(self) -> None:
-        """Follow a command in real time."""
+        """Called after a command in real time."""
 
     def _keep_pace(self) -> None:
         """Wait until the next cycle may come, in lock-step."""
@@ -178,10 +178,10 @@ class RobotWorld(WorldTime):
     # services -------------------------------------------------------------------------------
 
     def on_pause(self, held: bool) -> None:
-        """Follow a pause or its end; with the lock held."""
+        """Called at the beginning and the end of a pause, with the lock held."""
 
     def on_reset(self) -> None:
-        """Follow a reset; with the lock held."""
+        """Called after a reset, with the lock held."""
 
     async def _on_set_payload(self, request: SetPayload.Request,
                               response: SetPayload.Response) -> SetPayload.Response:

@@ -8,11 +8,11 @@ import numpy as np
 
 from robodyn_ros.spatial import Array
 
-BRAKES_OPEN = 0.05  # s after the start, while torques of the previous motion may still arrive
+BRAKES_OPEN = 0.05  # s; earlier commands may belong to the previous motion and open no brakes
 
 
 class TorqueWatchdog:
-    """Stores the last command; some time after it, the torque is zero.
+    """Stores the last command; the torque is zero if this command is too old.
 
     All times are simulated times, so that a command does not age while the world is paused.
     """
