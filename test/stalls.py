@@ -65,8 +65,8 @@ class StallRecorder:
 class Starvation:
     """Tells whether a process has waited longer for a core than it has had one.
 
-    The control process sleeps most of the time, so that it is given a core at once where one that
-    computes is not.
+    `StallRecorder` does not show this: its process sleeps most of the time and is therefore given
+    a core at once, whereas a process that computes may have to wait.
 
     Parameters
     ----------

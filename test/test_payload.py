@@ -60,7 +60,7 @@ def values_of(body):
 
 
 def test_a_small_motion_beside_an_identified_model(true, identified, rng):
-    """The centre is scattered by 4 mm: four measurements tell more than one with luck."""
+    """Estimates of the centre scatter by 4 mm; the test judges the rms error of four of them."""
     every = [rd.identify_payload(identified.model, small_motion(true, rng), LINK,
                                  uncertainty=rd.ModelUncertainty.of(identified))
              for _ in range(4)]

@@ -133,7 +133,7 @@ def pull_of(dynamics: RobotDynamics, motion: FullMotion, spring: Spring) -> Arra
     Raises
     ------
     ValueRangeError
-        The rest length is negative or infinite, or the points of a spring with one meet.
+        The rest length is negative or infinite, or it is above 0 and the points meet.
     """
     if not 0 <= spring.rest_length < np.inf:
         raise ValueRangeError('rest_length', spring.rest_length, 'a length of at least 0 m')

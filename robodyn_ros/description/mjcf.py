@@ -1,7 +1,7 @@
 """Reads MJCF, the format of MuJoCo, into a `RobotDescription`.
 
 MuJoCo's own compiler reads the file, so that defaults, included files, inertias from geometry,
-units and frames are what MuJoCo makes of them. What it compiled is then taken body by body.
+units and frames are what MuJoCo makes of them. The compiled model is then converted body by body.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def read_mjcf(source: str | bytes | Path) -> RobotDescription:
     Parameters
     ----------
     source : str, bytes or Path
-        A path, from which files are found that the model includes, or the text (bytes).
+        A path, beside which the files are found that the model includes, or the text (bytes).
 
     Raises
     ------

@@ -144,7 +144,7 @@ class FrictionCurve:
         Friction torque divided by the torque that the gear transmits.
     presliding, presliding_distance : float
         Part of the dry friction that builds up over a distance after a reversal, N m or N, and
-        the distance, rad or m. What has no memory takes it as part of ``coulomb``.
+        the distance, rad or m. Functions without memory treat it as a part of ``coulomb``.
     """
 
     viscous: float = 0.0

@@ -18,8 +18,8 @@ def urdf_text(description: RobotDescription) -> str:
     """Return a URDF of a robot.
 
     Friction is that of the joints; armature is written as `Motor.reflected_inertia`. A floating
-    base hangs on a link ``world`` by a joint of type ``floating``. Cuts of closed loops are an
-    extension, see `read_cuts`.
+    base is connected to a link ``world`` by a joint of type ``floating``. Cuts of closed loops are
+    an extension, see `read_cuts`.
     """
     root = etree.Element('robot', name=description.name)
     links = {link.name: link for link in description.links}

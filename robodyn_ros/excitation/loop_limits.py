@@ -11,8 +11,8 @@ from robodyn_ros.errors import ValueRangeError
 from robodyn_ros.excitation.fourier import Motion
 from robodyn_ros.spatial import Array
 
-# Least sine between the motions of the gaps by the dependent joints, and its least part of that in
-# the pose in which the loops were first closed
+# Smallest sine of `LoopClosure.closing` that an excitation keeps: its value, and its fraction of
+# the sine in the pose in which the loops were first closed. The smaller of the two bounds holds.
 SINE, PART = 0.1, 0.5
 
 
@@ -72,7 +72,7 @@ class LoopLimits:
                    self.dynamics.regularity_pullback(motion.q, unit))
 
     def _of(self, place: int, slope: Array) -> Array:
-        """Return slopes by all joints of which one matters."""
+        """Return slopes with respect to all joints; they are zero for all but one."""
         slopes = np.zeros((len(slope), self.dynamics.model.n))
         slopes[:, place] = slope
         return slopes

@@ -14,7 +14,7 @@ from robodyn_ros.spatial import Array
 
 STATES = 3  # states in which each function is compared
 TORQUES = ('gravity', 'coriolis', 'friction', 'inverse_dynamics', 'moving_inverse_dynamics',
-           'observer')  # parts of one sum
+           'observer')  # terms of one sum, whose errors are relative to the whole torque
 LARGEST = 20_000  # most numbers in the expected results of a function; above, fewer states
 # relative to the largest element of a result; by whether numbers have single precision
 TOLERANCE = {False: 1e-12, True: 2e-4}

@@ -60,8 +60,8 @@ class Decimation:
         cutoff : float
             Cutoff frequency, Hz; 0: none.
         highest : float
-            Highest frequency of the columns without jumps, Hz. The stride is so short that
-            nothing is folded from there into what the filter passes.
+            Highest frequency of the columns without jumps, Hz. The stride is so short that no
+            frequency up to this one is aliased into the pass band of the filter.
         size : int, optional
             Number of samples of the piece. The filter of a short piece is shorter.
         """

@@ -21,8 +21,8 @@ from robodyn_ros.simulation.gazebo_world import GazeboWorld
 from robodyn_ros.simulation.watchdog import BRAKES_OPEN
 
 CHECK_PERIOD = 0.5  # s of the wall clock between two checks whether Gazebo is there
-# s of the wall clock without joint states, which Gazebo sends in pauses as well; in lock-step it
-# may be slow, since nothing moves meanwhile
+# s of the wall clock without joint states after which Gazebo counts as lost, without and with
+# lock_step. Gazebo sends them in pauses as well; in lock-step nothing moves while it is slow.
 LOST = {False: 1.0, True: 10.0}
 
 

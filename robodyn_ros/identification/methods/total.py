@@ -15,8 +15,8 @@ def total_least_squares(problem: Problem) -> Estimate:
     """Estimate by total least squares (Golub and Van Loan 1980, doi 10.1137/0717073).
 
     Columns are first transformed to uncorrelated errors of equal size. The errors of the regressor
-    are its differences from the regressor of the motion with little noise; those of the torque are
-    what the residuals of weighted least squares contain besides.
+    are its differences from the regressor of the motion with little noise. Those of the torque are
+    what remains of the residuals of weighted least squares without the errors of the regressor.
     """
     start, kept = problem.start, problem.kept
     small = (problem.factors[:, :, [*kept, -1]] / start.sigma[:, None, None]).reshape(
