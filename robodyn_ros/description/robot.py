@@ -1,7 +1,8 @@
 """A robot description as frozen data in SI units: links, joints, inertials and motors.
 
 ``urdf.py`` and ``denavit_hartenberg.py`` make a `RobotDescription`; ``robodyn_ros.model`` builds
-a `Model` from it.
+a `Model` from it. The classes refer to each other, so that they stand in one file of more than 350
+lines.
 """
 
 from __future__ import annotations
