@@ -81,10 +81,11 @@ def check_torque(reference: Reference, dynamics: RobotDynamics,
     """
     limit, names = dynamics.joints.effort_limit, dynamics.joints.joint_names
     times, *motion = reference.dense(MOST_SAMPLES)
-    presliding = _presliding(dynamics, motion[0], motion[1])
+    presliding = Presliding(dynamics)
+    extra = presliding.along(*motion[:2]) if presliding else np.zeros_like(motion[1])
     for first in range(0, len(times), AT_ONCE):
         q, qd, qdd = (part[first:first + AT_ONCE] for part in motion)
-        tau = torques(dynamics, q, qd, qdd, residual) + presliding[first:first + AT_ONCE]
+        tau = torques(dynamics, q, qd, qdd, residual) + extra[first:first + AT_ONCE]
         over = np.abs(tau) > limit
         if over.any():
             sample, joint = np.argwhere(over)[0]
@@ -129,16 +130,12 @@ def efforts(reference: Reference, dynamics: RobotDynamics,
     ValueRangeError
         The forces are not finite.
     """
-    _, q, qd, _ = reference.dense(MOST_SAMPLES)
-    between = max(1, (len(q) - 1) // max(1, len(reference.times) - 1))
     parts = [torques(dynamics, reference.q[a:a + AT_ONCE], reference.qd[a:a + AT_ONCE],
                      reference.qdd[a:a + AT_ONCE], residual)
              for a in range(0, len(reference.times), AT_ONCE)]
-    tau = np.concatenate(parts) + _presliding(dynamics, q, qd)[::between]
+    tau, presliding = np.concatenate(parts), Presliding(dynamics)
+    if presliding:  # its state depends on the motion between the samples
+        _, q, qd, _ = reference.dense(MOST_SAMPLES)
+        between = max(1, (len(q) - 1) // max(1, len(reference.times) - 1))
+        tau += presliding.along(q, qd)[::between]
     return saturate(tau, dynamics.joints.effort_limit)
-
-
-def _presliding(dynamics: RobotDynamics, q: Array, qd: Array) -> Array:
-    """Return what presliding adds to the friction along a motion, shape (N, n)."""
-    presliding = Presliding(dynamics)
-    return presliding.along(q, qd) if presliding else np.zeros_like(qd)
