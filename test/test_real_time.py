@@ -171,7 +171,6 @@ def test_a_watchdog_outside_the_process_holds_then_commands_zero(real, stalls):
     world.wait(lambda: watchdogs(world) - before, 'another watchdog', 10.0)
     world.spin(0.5)  # it is found by all who listen
     real.at_pose()
-    held = loop.torques[-1].effort
     starved = Starvation(max(pid for pid in children(helper) if pid != killed))
     began = real.send(signal.SIGSTOP)
     world.spin(0.7)
@@ -183,6 +182,7 @@ def test_a_watchdog_outside_the_process_holds_then_commands_zero(real, stalls):
     gap = t[first] - began
     print(f'the watchdog acts {gap:.3f} s after the controller was stopped')
     assert t[first] - t[first - 1] > LATE - 0.05 and gap < LATE + 0.05 + stalls.worst(began)
+    held = torque[first - 1]  # what the controller commanded last
     t, torque = t[first:], torque[first:]
     inside = (t > began + 0.5) & (t < back)
     assert inside.sum() > 10 or (inside.any() and (starved or stalls.worst(began) > 0.1))
