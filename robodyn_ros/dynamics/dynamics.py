@@ -63,7 +63,7 @@ class Dynamics(Reactions, TaskSpace, ParameterFunctions, WholeBody):
 
     @property
     def joint_names(self) -> tuple[str, ...]:
-        """Names of these joints, in the order of all arrays."""
+        """Names of the independent joints, in the order of all arrays."""
         return self.model.joint_names
 
     @property

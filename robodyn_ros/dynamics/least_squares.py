@@ -52,7 +52,7 @@ class LeastSquares:
 
 
 def elimination_order(matrix: Any) -> list[int]:
-    """Return the order in which the elimination of a symmetric matrix fills in little.
+    """Return an order of elimination with little fill-in for a symmetric matrix.
 
     Unknowns with the fewest neighbours come first. Unknowns that are not neighbours follow one
     another, since the processor can eliminate them at the same time.

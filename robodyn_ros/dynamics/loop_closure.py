@@ -17,7 +17,7 @@ from robodyn_ros.dynamics.tree import cross
 from robodyn_ros.kernels import ContinuationKernel, Kernel, KernelSpec, pullback
 from robodyn_ros.spatial import Array
 
-FRAME = 3  # pairs of points of two frames that coincide
+FRAME = 3  # number of pairs of points in a cut that makes two frames coincide
 ARGUMENTS = {'motion_pullback': ('q', 'qd', 'qdd', 'of_qd', 'of_qdd', 'of_matrix'),
              'regularity_pullback': ('q', 'cotangent')}
 Points = tuple[tuple[str, tuple[float, ...]], tuple[str, tuple[float, ...]]]

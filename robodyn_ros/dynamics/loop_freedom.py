@@ -14,7 +14,7 @@ LARGEST = 0.3  # rad or m, largest step of a joint in one iteration
 ITERATIONS = 200  # most iterations to close the loops
 DAMPING = 0.1  # a step is halved if (singular value)^2 = DAMPING * (gap)^2, 1/rad^2
 SAMPLES = 20  # poses from which the loops are closed if no start is given
-REGULAR = 0.01  # least motion of the driven joints if all move by 1, in a start that is looked for
+REGULAR = 0.01  # least motion of the driven joints in a start pose, if all joints move by 1
 SINGULAR = 1e-6  # singular values of the loops' Jacobian below this count as zero, m/rad
 
 

@@ -19,7 +19,8 @@ from robodyn_ros.model import Model
 from robodyn_ros.numerics import real_numbers
 from robodyn_ros.spatial import Array
 
-AROUND, POSES_AROUND = 0.2, 5  # rad or m, poses around one that may be singular
+# rad or m, and number: poses near one that may be singular, with which it is compared
+AROUND, POSES_AROUND = 0.2, 5
 
 
 class LoopSearch:

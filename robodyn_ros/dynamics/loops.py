@@ -16,7 +16,7 @@ from robodyn_ros.description.xml import MAX_BYTES
 from robodyn_ros.errors import DescriptionError, UnknownNameError
 from robodyn_ros.files import check_regular
 
-# pairs of points that coincide where two frames do
+# three pairs of points of two frames; the frames coincide if each pair does
 FRAMES = np.array([np.tile(APART * axis, (2, 1)) for axis in (np.zeros(3), *np.eye(3)[:2])])
 KEYS = ('independent', 'driven', 'cuts', 'mjcf', 'start', 'closed_loop', 'type', 'name_mot',
         'joint_name', 'joint_type')
@@ -59,7 +59,7 @@ def read_loops(source: str | Path | Mapping[str, Any], known: tuple[Cut, ...] = 
         axes: [[0, 0, 1], [0, 0, 1]]           # a common axis through the points
       - {links: [link5, link6], frames: true}  # the links' frames coincide
     driven: [joint1]        # the other independent joints are passive; default: all are driven
-    mjcf: arm.xml                              # and every <connect> and <weld> of this model
+    mjcf: arm.xml                              # adds every <connect> and <weld> of this model
     ```
 
     With ``driven`` and without ``independent``, passive joints are chosen to complete the degrees

@@ -47,7 +47,7 @@ def mass_solver(model: Model, tree: Tree, light: Tree, q: Any, added: Any = 0.0,
     Raises
     ------
     SingularMassMatrixError
-        By the returned function: a joint, which is named, moves no inertia.
+        Raised by the returned function if a joint, which is named, moves no inertia.
     """
     armature = armature_matrix(model)
     solve: Callable[[Any], Any]

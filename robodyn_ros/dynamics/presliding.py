@@ -61,12 +61,12 @@ def presliding_shape(state: Array, direction: Array) -> Array:
 
 
 class Presliding:
-    """What presliding adds to the friction of the equations of motion, for a robot with memory.
+    """What presliding adds to the friction in the equations of motion.
 
-    The equations of motion have the plain direction d of friction, because they know no past. The
-    part `presliding` of a friction curve follows Dahl's state z instead, so that it adds
-    ``presliding (z |d| - d)``; with a smooth sign, all friction vanishes at rest. Robots with
-    closed loops or a floating base have none.
+    The equations of motion have no memory: all dry friction has the direction d of the present
+    velocity. The part `presliding` of a friction curve follows Dahl's state z instead, which adds
+    ``presliding (z |d| - d)``. If d is a smooth sign, all dry friction vanishes at rest. Robots
+    with closed loops or a floating base have no presliding.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ class Presliding:
     size, distance : ndarray, shape (s,)
         Torque (N m or N) and distance (rad or m) of each of the s joints that have presliding.
     row : ndarray, shape (s, n)
-        Their parts in the joint velocities.
+        Each maps the joint velocities to the velocity at which one of these s joints moves.
     """
 
     def __init__(self, dynamics: RobotDynamics):
@@ -100,11 +100,12 @@ class Presliding:
         Parameters
         ----------
         state : ndarray, shape (s,), optional
-            The state before it, from -1 to 1; default: not known, so that sliding is steady.
+            The state before it, from -1 to 1. By default it is not known, and steady sliding is
+            assumed.
         move : ndarray, shape (n,)
             Change of the positions, rad or m.
         qd : ndarray, shape (n,)
-            Velocities; their direction is taken where the state is not known.
+            Velocities, rad/s or m/s; they give the direction of sliding if no state is given.
         """
         moves, ways = self.row @ move, np.sign(self.row @ qd)
         way = np.sign(moves)

@@ -138,7 +138,7 @@ def _digest(key: str) -> str:
 
 
 def compile_ir(text: str) -> bytes:
-    """Return the object file of IR; only code generation optimises, no passes on the IR run."""
+    """Return the object file of IR; only code generation optimises, no passes run on the IR."""
     target = _target(2 if len(text) < LARGE_IR else 1 if len(text) < HUGE_IR else 0)
     module = llvm.parse_assembly(text)
     module.verify()
