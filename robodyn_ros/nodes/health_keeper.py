@@ -37,7 +37,7 @@ class HealthKeeper:
         self._node, self._lock = node, threading.Lock()
         self._health: ModelHealth | None = None
         self._model = ''  # its fingerprint
-        self._stored: Mapping[str, Any] | None = None  # that of the last run, until it is used
+        self._stored: Mapping[str, Any] | None = None  # state of the last run, until used
         self._looked = False
         self._saved = time.monotonic()
         self._news = False  # whether there is something to save
