@@ -108,6 +108,31 @@ def test_the_motion_keeps_every_limit_in_a_physics_engine(linkage, found):
     assert linkage.singularity(motion.q).min() > 0.02
 
 
+@pytest.fixture(scope='module')
+def parallelogram():
+    return rd.ClosedLoopDynamics(rd.load_model(URDF), LOOPS)
+
+
+def test_searches_reject_motions_near_singularities(parallelogram):
+    """The sine between bars 3 and 4 has to be above 0.1; searches accept no sine below 0.05."""
+    loops = Constraints(parallelogram, Limits()).loops
+    for apart, accepted in ((1.3, True), (0.07, True), (0.03, False)):
+        pose = np.array([[0.3, 0.3 + apart]])
+        assert loops.close(pose) and loops.stay(pose) == accepted
+        assert loops.stay(np.vstack([[0.3, 1.6], pose[0]])) == accepted
+
+
+def test_the_search_improves_its_start_beside_singularities(parallelogram):
+    """The best of 1326 random motions of this linkage has the condition number 49."""
+    def enough(state):
+        if state.evaluations > 150:
+            raise KeyboardInterrupt
+
+    found = rd.optimise_excitation(parallelogram, period=5.0, harmonics=4, scaling='none',
+                                   budget=600.0, progress=enough)
+    assert found.facts['condition'] < 45
+
+
 def test_limits_of_dependent_joints_shape_the_motion(linkage, found, numbers, tmp_path):
     """Without the limits of the dependent joints, the best motion leaves them."""
     full = linkage.positions(found.samples(200.0)[1].q)

@@ -140,9 +140,9 @@ class Constraints:
         self._about_points = bool(boxes or self.capsules or limits.height is not None
                                   or limits.distance is not None)
 
-    def close(self, motion: Motion) -> bool:
-        """Return whether the loops of the robot, if it has any, close along a motion."""
-        return self.loops is None or self.loops.close(motion.q)
+    def stay(self, motion: Motion) -> bool:
+        """Return whether closed loops, if any, close and do not turn singular."""
+        return self.loops is None or self.loops.stay(motion.q)
 
     def speeds(self) -> Array:
         """Return a fast speed of every joint, dependent ones included, rad/s or m/s."""
@@ -281,7 +281,7 @@ class Constraints:
 
     def worst(self, motion: Motion) -> dict[str, float]:
         """Return the worst value of every limit over the samples, by name; see `Family`."""
-        if not self.close(motion):
+        if self.loops is not None and not self.loops.close(motion.q):
             return {'closure of the loops': np.inf}
         torque = self.dynamics.inverse_dynamics(motion.q, motion.qd, motion.qdd)
         return {family.name: float(family.values.max())

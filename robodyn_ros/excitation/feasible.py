@@ -13,7 +13,7 @@ from robodyn_ros.excitation.family import excess_text
 from robodyn_ros.excitation.fourier import Basis
 from robodyn_ros.spatial import Array
 
-OPEN = 1e6  # value of the objective, a sum of squared excesses, if closed loops cannot be closed
+OPEN = 1e6  # value of the objective, a sum of squared excesses, if the loops open or turn singular
 RESERVE = 0.01  # fraction of each limit that the search keeps in reserve if it can
 
 
@@ -44,7 +44,7 @@ def feasible_motion(constraints: Constraints, basis: Basis, width: Array,
     def broken(z: Array) -> tuple[float, Array]:
         x = (z * scale).reshape(shape)
         motion = basis.motion(x)
-        if not constraints.close(motion):
+        if not constraints.stay(motion):
             return OPEN, np.zeros_like(z)
         values, slopes = constraints.smooth(basis, motion)
         over = np.maximum(values + RESERVE, 0.0)

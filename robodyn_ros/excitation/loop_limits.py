@@ -14,6 +14,10 @@ from robodyn_ros.spatial import Array
 # Smallest sine of `LoopClosure.closing` that an excitation keeps: its value, and its fraction of
 # the sine in the pose in which the loops were first closed. The smaller of the two bounds holds.
 SINE, PART = 0.1, 0.5
+# Fraction of the least regularity below which a search rejects a motion. In a singularity, the
+# excess over the limit has its maximum and its slope is zero: nothing leads back from there to
+# motions that do not pass the singularity.
+REJECTED = 0.25
 
 
 class LoopLimits:
@@ -43,12 +47,25 @@ class LoopLimits:
         self._least = np.minimum(SINE**2, PART**2 * at_home)
 
     def close(self, q: Array) -> bool:
-        """Return whether the loops close, away from singularities, in all of these poses."""
+        """Return whether the loops close in all of these poses."""
+        return self._closed(q) is not None
+
+    def stay(self, q: Array) -> bool:
+        """Return whether the loops close in all of these poses and stay in their assembly mode.
+
+        They stay there if no pose comes much closer to a singularity than the limit allows; a
+        little closer is allowed, as for other limits during a search.
+        """
+        full = self._closed(q)
+        return full is not None and bool(
+            (self.dynamics.regularity(full) > REJECTED * self._least).all())
+
+    def _closed(self, q: Array) -> Array | None:
+        """Return the positions of all joints, or None if the loops do not close."""
         try:
-            self.dynamics.motion(q, np.zeros_like(q))
+            return self.dynamics.motion(q, np.zeros_like(q)).q
         except ValueRangeError:
-            return False
-        return True
+            return None
 
     def limits(self, q: Array, qd: Array) -> Iterator[tuple[str, Array, int, Array]]:
         """Yield name, values, and the order and slopes of `Family.every` of each limit."""

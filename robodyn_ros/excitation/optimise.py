@@ -45,7 +45,7 @@ FINE_PER_HARMONIC = 80  # samples at which the limits are evaluated
 FIRST_ROUND, LAST_ROUND = 15, 400  # iterations of every start, and of the best two
 RESERVE = 2e-3  # fraction of each limit that is reserved for the times between samples
 TAKEN_BACK = (0.0, 0.001, 0.002, 0.005, 0.01, 0.02)  # reductions of the amplitude that are tried
-OPEN = 1e3  # criterion and limits where closed loops do not close
+OPEN = 1e3  # criterion and limits where closed loops open or turn singular
 REPAIRS, REPAIR_SECONDS = 4, 5.0  # further searches with a larger reserve, if these do not suffice
 
 
@@ -235,7 +235,7 @@ class _Search:
         if seconds > self.budget:
             raise _Stop
         motion, fine = self.basis.motion(x), self.fine.motion(x)
-        if not (self.constraints.close(motion) and self.constraints.close(fine)):
+        if not (self.constraints.stay(motion) and self.constraints.stay(fine)):
             return self._open()
         value, gradient = self.criterion(motion)
         values, slopes = self.constraints.smooth(self.fine, fine)
@@ -250,9 +250,9 @@ class _Search:
         return _Evaluation(value, gradient, values + self.reserve, slopes)
 
     def _open(self) -> _Evaluation:
-        """Return an evaluation that a line search rejects, for loops that do not close."""
+        """Return an evaluation that a line search rejects: the loops open or turn singular."""
         if self._last is None:
-            raise ValueError('the loops do not close along the first motion')
+            raise ValueError('the loops open or turn singular along the first motion')
         last = self._last[1]
         return _Evaluation(OPEN, np.zeros_like(last.gradient), np.full_like(last.limits, OPEN),
                            np.zeros_like(last.slopes))

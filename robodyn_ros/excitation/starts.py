@@ -9,7 +9,7 @@ from robodyn_ros.excitation.fourier import Basis
 from robodyn_ros.spatial import Array
 
 TRIES = 6  # random motions for each start
-HALVINGS = 8  # of a motion along which closed loops do not close
+HALVINGS = 8  # of a motion along which closed loops open or turn singular
 
 
 class Starts:
@@ -53,7 +53,7 @@ class Starts:
             np.abs(motion.qd).max(axis=0), 1e-12)
         x[1:] *= np.minimum(room, fast)
         for _ in range(HALVINGS):
-            if self._constraints.close(self._basis.motion(x)):
+            if self._constraints.stay(self._basis.motion(x)):
                 break
             x[0] = (x[0] + self._centre) / 2
             x[1:] /= 2
