@@ -15,6 +15,7 @@ import numpy as np
 from robodyn_ros.description.effort import read_effort
 from robodyn_ros.description.friction_temperature import BY_TEMPERATURE, FrictionTemperature
 from robodyn_ros.description.motors import set_motor_value
+from robodyn_ros.description.ripple import LINES, MOST_PERIODS, RippleLine
 from robodyn_ros.description.robot import (
     CURVE,
     Finding,
@@ -33,8 +34,8 @@ from robodyn_ros.spatial import Array
 _KEYS = ('joints', 'gear_matrix', 'effort', 'contact', 'residual')  # the last two: observer
 _JOINT_KEYS = ('gear_ratio', 'rotor_inertia', 'armature', 'spin_axis', 'carrier', 'rotor_mass',
                'rotor_position', 'rotor_in_link', 'motor_friction', 'link_friction',
-               'friction_curve', 'friction_temperature', 'spring', 'drive_gain', 'stiffness',
-               'stiffness_damping')
+               'friction_curve', 'friction_temperature', 'spring', 'ripple', 'drive_gain',
+               'stiffness', 'stiffness_damping')
 _INERTIAS = ('gear_ratio', 'armature', 'rotor_inertia')
 _FRICTION_KEYS = ('viscous', 'coulomb', 'offset')
 _SHORTEST_AXIS = 1e-8  # the direction of a shorter vector is round-off
@@ -104,6 +105,9 @@ def _with_joint(description: RobotDescription, joint: Joint, entry: Section,
         values = entry.section('spring', SPRING_PARAMETERS)
         spring = SpringTorque(**{key: values.number(key) for key in values})
         description = replace(description, springs={**description.springs, joint.name: spring})
+    if 'ripple' in entry:
+        lines = _ripple(entry)
+        description = replace(description, ripple={**description.ripple, joint.name: lines})
     if 'friction_temperature' in entry:
         section = entry.section('friction_temperature', BY_TEMPERATURE)
         found = FrictionTemperature(**{key: section.number(key) for key in section})
@@ -180,3 +184,12 @@ def _check_joint(name: str, where: str, joints: Iterable[str]) -> None:
 def _friction(entry: Section) -> Friction:
     return Friction(**{key: entry.number(key) if key == 'offset' else entry.number(key, least=0)
                        for key in entry})
+
+
+def _ripple(entry: Section) -> tuple[RippleLine, ...]:
+    """Return the torque ripple of a joint."""
+    lines = entry.sections('ripple', RippleLine._fields)
+    if len(lines) > LINES:
+        raise entry.fail('ripple', f'has {len(lines)} lines', f'at most {LINES}')
+    return tuple(RippleLine(one.integer('harmonic', least=1, most=MOST_PERIODS),
+                            one.number('sine', 0.0), one.number('cosine', 0.0)) for one in lines)

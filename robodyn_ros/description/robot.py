@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, fields, replace
 import numpy as np
 
 from robodyn_ros.description.friction_temperature import FrictionTemperature
+from robodyn_ros.description.ripple import RippleLine
 from robodyn_ros.description.spring import SpringTorque
 from robodyn_ros.spatial import Array, Inertial
 
@@ -335,6 +336,7 @@ class RobotDescription:
     link_friction: dict[str, Friction] = field(default_factory=dict)
     friction_curve: dict[str, FrictionCurve] = field(default_factory=dict)
     springs: dict[str, SpringTorque] = field(default_factory=dict)
+    ripple: dict[str, tuple[RippleLine, ...]] = field(default_factory=dict)
     friction_temperature: dict[str, FrictionTemperature] = field(default_factory=dict)
     gear_matrix: GearMatrix | None = None
     findings: tuple[Finding, ...] = ()

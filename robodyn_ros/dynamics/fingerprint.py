@@ -21,7 +21,7 @@ def fingerprint(model: Model, friction_width: float) -> str:
         model.gravity, model.axis, model.rotation, model.translation, model.row, model.offset,
         model.inertial_parameters, model.base_inertial_parameters, model.link_friction,
         model.motor_friction, model.armature, model.gear_ratio, model.motor_row, model.spin_axis,
-        model.friction_curve, model.spring)
+        model.friction_curve, model.spring, model.ripple)
 
 
 def digest_of(*values: Any) -> str:

@@ -81,31 +81,41 @@ def _curve(curve: Any, speed: Any, width: float, load: Any) -> Any:
 
 
 def spring_torque(model: Model, q: Any) -> Any:
-    """Torques that hold the springs at the joints, shape (n,), see `SpringTorque`."""
+    """Torques that hold the springs at the joints, and torque ripple; shape (n,)."""
     total: list[Any] = [0.0] * model.n
     for i, position in _sprung(model, q):
         linear, sine, cosine = model.spring[i].tolist()
         torque = linear * position
         if sine or cosine:
             torque = torque + sine * np.sin(position) + cosine * np.cos(position)
+        for harmonic, s, c in _ripple_lines(model, i):
+            torque = torque + s * np.sin(harmonic * position) + c * np.cos(harmonic * position)
         for k in np.flatnonzero(model.row[i]):
             total[k] = total[k] + model.row[i, k] * torque
     return np.array(total)
 
 
 def spring_energy(model: Model, q: Any) -> Any:
-    """Potential energy of the springs at the joints, J; its gradient is `spring_torque`."""
+    """Potential energy of springs and torque ripple, J; its gradient is `spring_torque`."""
     total: Any = 0.0
     for i, position in _sprung(model, q):
         linear, sine, cosine = model.spring[i].tolist()
         total = total + linear * 0.5 * (position * position) \
             - sine * np.cos(position) + cosine * np.sin(position)
+        for harmonic, s, c in _ripple_lines(model, i):
+            total = total + (c * np.sin(harmonic * position)
+                             - s * np.cos(harmonic * position)) / harmonic
     return total
 
 
+def _ripple_lines(model: Model, body: int) -> list[tuple[float, float, float]]:
+    """Return harmonic, sine and cosine of the torque ripple at one joint, see `RippleLine`."""
+    return [(n, s, c) for n, s, c in model.ripple[body].tolist() if n and (s or c)]
+
+
 def _sprung(model: Model, q: Any) -> Any:
-    """Yield every body whose joint has a spring, and the position of this joint."""
-    for i in np.flatnonzero(model.spring.any(axis=1)).tolist():
+    """Yield every body whose joint has a spring or ripple, and the position of this joint."""
+    for i in np.flatnonzero(model.spring.any(axis=1) | model.ripple.any(axis=(1, 2))).tolist():
         coordinates = q[1:] if model.floating else q  # a pose has seven numbers, a twist six
         yield i, sparse_dot(model.row[i], coordinates) + float(model.offset[i])
 

@@ -153,12 +153,18 @@ class LagrangeEuler:
         return Energy(float(kinetic), float(potential))
 
     def _springs(self, q: ArrayLike) -> tuple[Array, Array]:
-        """Return torque and potential energy of the springs at the joints."""
+        """Return torque and potential energy of springs and torque ripple at the joints."""
         row, (linear, sine, cosine) = self.model.row, self.model.spring.T
         position = check_array(q, self.n, 'q') @ row.T + self.model.offset
         s, c = np.sin(position), np.cos(position)
-        return ((linear * position + sine * s + cosine * c) @ row,
-                (0.5 * linear * position**2 - sine * c + cosine * s).sum(axis=-1))
+        torque = linear * position + sine * s + cosine * c
+        energy = (0.5 * linear * position**2 - sine * c + cosine * s).sum(axis=-1)
+        harmonic, sine, cosine = np.moveaxis(self.model.ripple, -1, 0)
+        turn = harmonic * position[..., None]
+        s, c = np.sin(turn), np.cos(turn)
+        torque = torque + (sine * s + cosine * c).sum(axis=-1)
+        ripple = (cosine * s - sine * c) / np.maximum(harmonic, 1)
+        return torque @ row, energy + ripple.sum(axis=(-2, -1))
 
     # the equations of motion --------------------------------------------------------------------
 

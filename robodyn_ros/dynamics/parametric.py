@@ -31,6 +31,7 @@ class _SymbolicModel:
     first_joint: int
     offset: Any
     spring: Any
+    ripple: Any
     joint_names: tuple[str, ...]
     velocity_names: tuple[str, ...]
     row: Any
@@ -84,8 +85,9 @@ def with_symbols(catalogue: Catalogue, parameters: Any, curves: Any = None) -> C
                                          base_inertial_parameters=root)
     result.model = _SymbolicModel(  # type: ignore[assignment]
         model.n, model.nq, model.floating, model.first_joint, model.offset, model.spring,
-        model.joint_names, model.velocity_names, model.row, model.motor_row, model.spin_axis,
-        chi[:, 10:13], chi[:, 14:], curves, np.full(tree.bodies, curves is not None), chi[:, 13],
+        model.ripple, model.joint_names, model.velocity_names, model.row, model.motor_row,
+        model.spin_axis, chi[:, 10:13], chi[:, 14:], curves,
+        np.full(tree.bodies, curves is not None), chi[:, 13],
         curves is not None and model.friction_follows_load, model.link_frame)
     return result
 
@@ -113,7 +115,7 @@ class ParametricCatalogue(Catalogue):
             model.parent, model.prismatic, model.carrier, friction_width, model.gravity,
             model.axis, model.rotation, model.translation, model.row, model.offset,
             model.gear_ratio, model.motor_row, model.spin_axis, self._curved,
-            model.friction_follows_load, model.spring)
+            model.friction_follows_load, model.spring, model.ripple)
 
     def spec(self, name: str) -> KernelSpec:
         """Return the specification of a term.

@@ -45,7 +45,8 @@ RESIDUAL = 'residual.npz'  # the residual model
 Motion = tuple[Array, Array, Array, Array]  # t, q, qd, tau
 FIT_FRACTION = 0.7  # first part of a log that is used for the fit if the rest validates it
 PHASES = ('reading and filtering', 'filters', 'friction', 'base parameters',
-          'observation matrices', 'estimate', 'statistics', 'physical consistency',
+          'observation matrices', 'estimate', 'statistics', 'torque ripple',
+          'physical consistency',
           'residual model', 'validation on other data', 'writing')
 
 

@@ -86,6 +86,8 @@ def recursion(model: Model) -> Recursion:
     model.require_fixed_base('symbolic equations')
     if model.description.gear_matrix is not None:
         raise ValueRangeError('gear_matrix', 'given', 'a robot without coupled gears')
+    if model.ripple.any():
+        raise ValueRangeError('ripple', 'given', 'a robot without torque ripple')
     if model.spring.any():
         raise ValueRangeError('spring', 'given', 'a robot without springs at its joints')
     return _Writer(model).run()

@@ -139,6 +139,8 @@ def equations(model: Model, *, names: Mapping[str, str] | None = None,
                               'closed forms; lock the others, or write the recursion')
     if model.description.gear_matrix is not None:
         raise ValueRangeError('gear_matrix', 'given', 'a robot without coupled gears')
+    if model.ripple.any():
+        raise ValueRangeError('ripple', 'given', 'a robot without torque ripple')
     if model.spring.any():
         raise ValueRangeError('spring', 'given', 'a robot without springs at its joints')
     robot = None if loops is None else ClosedLoopDynamics(model, loops)

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from robodyn_ros.description.ripple import RippleLine
 from robodyn_ros.dynamics.joint_terms import stribeck_decay
 from robodyn_ros.dynamics.presliding import bristles, presliding_shape
 from robodyn_ros.errors import UnknownNameError
@@ -116,6 +117,8 @@ class FrictionShape:
         no load-dependent friction.
     springs : mapping of int to tuple of str
         Terms of the springs at joints, by body, see `Springs`; they are chosen with the friction.
+    ripple : mapping of int to tuple of RippleLine
+        Torque ripple, by body. It is found in what the other terms leave, and kept as it is.
     reference : ndarray, shape (n,)
         Reference temperature of each joint, degrees Celsius. Empty: none was measured.
     """
@@ -129,6 +132,7 @@ class FrictionShape:
     presliding: Mapping[tuple[int, str], float] = field(default_factory=dict)
     load: Array = field(default_factory=lambda: np.zeros(0))
     springs: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    ripple: Mapping[int, tuple[RippleLine, ...]] = field(default_factory=dict)
     reference: Array = field(default_factory=lambda: np.zeros(0))
 
     def __post_init__(self) -> None:

@@ -48,6 +48,11 @@ def identified_model(linear: LinearModel, theta: Array, observations: Observatio
     for k, column in enumerate(linear.columns):
         if is_spring(column.term):
             spring[column.body, SPRING_TERMS.index(column.term)] = theta[k]
+    ripple = linear.model.ripple.copy()
+    if linear.kind != 'drives':  # which leaves the links as they are
+        ripple[list(linear.bodies)] = 0.0
+    for body, lines in linear.friction.ripple.items():
+        ripple[body, :len(lines)] = lines
     curve = linear.model.friction_curve.copy()
     curve[list(linear.bodies)] = np.nan
     rich = [source for source in linear.gears.sources
@@ -62,7 +67,7 @@ def identified_model(linear: LinearModel, theta: Array, observations: Observatio
             if source.side == 'l' and terms <= set(PLACES):
                 curve[source.body] = _curve(linear, theta, source)
     model = linear.model.with_standard_parameters(chi)
-    return replace(model, friction_curve=curve, spring=spring,
+    return replace(model, friction_curve=curve, spring=spring, ripple=ripple,
                    friction_temperature=_by_temperature(linear, theta))
 
 

@@ -39,6 +39,7 @@ from robodyn_ros.identification.pieces import Piece, Spectrum, pieces_of
 from robodyn_ros.identification.remarks import remarks
 from robodyn_ros.identification.residual_model import residual_model
 from robodyn_ros.identification.result import Result
+from robodyn_ros.identification.ripple_choice import with_ripple
 from robodyn_ros.identification.settings import SettingOptions, Settings
 from robodyn_ros.identification.signals import (
     Segment,
@@ -131,6 +132,10 @@ def identify(model: Model | RobotDynamics, logs: Log | Sequence[Log],
     estimate = estimate_by(chosen.method, problem)
     report_progress('statistics')
     found = _judged(observations, base, estimate, filters.filtering.band)
+    if chosen.friction == 'auto':
+        report_progress('torque ripple')
+        observations = with_ripple(observations, found.theta_, notes)
+        linear = observations.linear
     report_progress('physical consistency')
     consistent = consistent_estimate(linear, problem.around(estimate), estimate.sigma,
                                      prior=chosen.prior, known=observations.known)

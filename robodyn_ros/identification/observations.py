@@ -6,16 +6,18 @@ of ``[W, tau]``. The matrices themselves are kept only if they fit into memory.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from robodyn_ros.description.ripple import RippleLine
 from robodyn_ros.errors import LogError
 from robodyn_ros.identification.decimation import LEAST_OUTPUTS, Decimation
 from robodyn_ros.identification.friction import FrictionStates
 from robodyn_ros.identification.linear_model import LinearModel
+from robodyn_ros.identification.ripple import ripple_torque
 from robodyn_ros.identification.signals import Segment
 from robodyn_ros.spatial import Array
 
@@ -110,12 +112,21 @@ class Observations:
         return len(self.segments)
 
     def changed(self, segments: list[Segment] | None = None,
-                decimation: float | None = None) -> Observations:
-        """Return observations with other segments or with another parallel filter."""
-        return Observations(self.linear, self.segments if segments is None else segments,
+                decimation: float | None = None,
+                linear: LinearModel | None = None) -> Observations:
+        """Return observations with other segments, parallel filter or linear model."""
+        return Observations(linear or self.linear,
+                            self.segments if segments is None else segments,
                             decimation=self.decimation if decimation is None else decimation,
                             slow=self.slow, guard=self.guard, torques_of=self.torques_of,
                             known={self.linear.names[k]: v for k, v in self.known.items()})
+
+    def with_ripple(self, ripple: Mapping[int, tuple[RippleLine, ...]]) -> Observations:
+        """Return the same observations with a linear model that has this torque ripple."""
+        old = self.linear
+        return self.changed(linear=LinearModel(
+            old.whole, old.kind, friction=replace(old.friction, ripple=ripple),
+            joints=[old.model.body_joints[body] for body in old.bodies], payload=old.payload))
 
     def torque(self, k: int) -> Array:
         """Return the torque of segment k that the parameters must explain, shape (M, rows).
@@ -127,6 +138,7 @@ class Observations:
         """
         segment, linear = self.segments[k], self.linear
         tau = segment.tau if segment.extra is None else segment.tau - segment.extra
+        tau = tau - self.ripple(k)
         if self._rest is not None:
             tau = tau - self._rest.inverse_dynamics(segment.q, segment.qd, segment.qdd)
         if linear.kind in ('links_and_drives', 'drives'):
@@ -137,6 +149,10 @@ class Observations:
                 return segment.tau_motor - segment.tau
             return np.concatenate([tau, segment.tau_motor], axis=1)
         return tau
+
+    def ripple(self, k: int) -> Array:
+        """Return the torque ripple of the linear model in segment k, shape (M, n)."""
+        return ripple_torque(self.linear.model, self.linear.friction.ripple, self.segments[k].q)
 
     def measured(self, k: int) -> Array:
         """Return the torque of segment k as it was measured, shape (M, rows)."""

@@ -19,6 +19,7 @@ from robodyn_ros.identification.friction_choice import FrictionChoice
 from robodyn_ros.identification.linear_model import LinearModel
 from robodyn_ros.identification.observations import Observations
 from robodyn_ros.identification.plausibility import implausible
+from robodyn_ros.identification.ripple import ripple_torque
 from robodyn_ros.identification.settings import Settings
 from robodyn_ros.identification.signals import Filtering
 from robodyn_ros.identification.statistics import Uncertainty
@@ -164,6 +165,7 @@ class Result:
             friction = self.linear.gears.states(arrays[1], temperature=warm)
         tau = self.linear.regressor(arrays[0], arrays[1], arrays[2], loaded=loaded,
                                     friction=friction) @ theta
+        tau = tau + ripple_torque(self.linear.model, self.linear.friction.ripple, arrays[0])
         rest = self.linear.not_estimated()
         if rest is not None:
             tau = tau + rest.inverse_dynamics(arrays[0], arrays[1], arrays[2])

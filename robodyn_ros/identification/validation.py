@@ -221,8 +221,9 @@ def validate_on(observations: Observations, theta: Array, evidence: Evidence | N
     names = linear.joints.joint_names * (linear.rows // n)
     slides = dict(zip(linear.model.body_joints, linear.model.prismatic, strict=True))
     pieces = range(len(observations))
-    measured = [observations.torque(k) for k in pieces]
-    predicted = [observations.prediction(k, theta) for k in pieces]
+    ripple = [np.tile(observations.ripple(k), linear.rows // n) for k in pieces]
+    measured = [observations.torque(k) + ripple[k] for k in pieces]
+    predicted = [observations.prediction(k, theta) + ripple[k] for k in pieces]
     real = np.concatenate([segment.measured for segment in segments])
     explained = np.concatenate(measured)[real]
     wrong = explained - np.concatenate(predicted)[real]

@@ -15,6 +15,7 @@ from lxml import etree
 from robodyn_ros._version import __version__
 from robodyn_ros.description.effort import effort_section
 from robodyn_ros.description.friction_temperature import BY_TEMPERATURE
+from robodyn_ros.description.ripple import RippleLine
 from robodyn_ros.description.robot import CURVE
 from robodyn_ros.description.spring import SPRING_PARAMETERS
 from robodyn_ros.description.urdf import parse_urdf
@@ -166,6 +167,8 @@ def motors_of(model: Model) -> dict[str, Any]:
         if model.spring[body].any():
             joints[joint]['spring'] = dict(zip(
                 SPRING_PARAMETERS, model.spring[body].tolist(), strict=True))
+        if model.ripple[body].any():
+            joints[joint]['ripple'] = _ripple(model, body)
         if not np.isnan(model.friction_temperature[body, 0]):
             joints[joint]['friction_temperature'] = dict(zip(
                 BY_TEMPERATURE, model.friction_temperature[body].tolist(), strict=True))
@@ -197,6 +200,8 @@ def parameters_of(result: Result, validation: Validation | None = None) -> dict[
                      'width': result.linear.friction.width,
                      'terms': friction_terms(result),
                      'springs': _springs(result),
+                     'ripple': {result.model.body_joints[body]: _ripple(result.model, body)
+                                for body in result.linear.friction.ripple},
                      'joined': [{'term': words, 'error_left_out': error}
                                 for words, error in result.friction_choice_.steps],
                      'speed': result.linear.friction.speed.tolist(),
@@ -276,6 +281,11 @@ def _springs(result: Result) -> dict[str, dict[str, float]]:
         joint = found.setdefault(model.body_joints[body], {})
         joint[SPRING_PARAMETERS[k]] = float(model.spring[body, k])
     return found
+
+
+def _ripple(model: Model, body: int) -> list[dict[str, float]]:
+    """Return the torque ripple at one joint as plain data."""
+    return [RippleLine(int(n), s, c)._asdict() for n, s, c in model.ripple[body].tolist() if n]
 
 
 def save_parameters(result: Result, path: str | Path,

@@ -72,8 +72,9 @@ class Model:
         Friction curves of the link side, see `FrictionCurve`: viscous, Coulomb, offset, asymmetric
         viscous, Stribeck and its velocity, fraction of the transmitted torque, presliding and its
         distance. A curve replaces ``link_friction``, which approximates it. NaN: no curve.
-    spring : ndarray, shape (b, 3)
-        Springs at the joints, see `SpringTorque`: linear, sine and cosine, N m/rad and N m.
+    spring, ripple : ndarray, shape (b, 3), (b, 3, 3)
+        Springs at the joints (`SpringTorque`: linear, sine and cosine, N m/rad and N m), and three
+        lines of torque ripple (`RippleLine`: harmonic, 0 for no line, sine and cosine, N m).
     friction_temperature : ndarray, shape (b, 3)
         Temperature of this friction (degrees Celsius), and the change of viscous and Coulomb
         friction of the link side per kelvin, see `at_temperature`. NaN: not known.
@@ -122,6 +123,7 @@ class Model:
     motor_friction: Array
     friction_curve: Array
     spring: Array
+    ripple: Array
     friction_temperature: Array
     armature: Array
     gear_ratio: Array
@@ -147,8 +149,7 @@ class Model:
     def __repr__(self) -> str:
         """Name and joints."""
         base = 'floating base, ' if self.floating else ''
-        return (f'<Model {self.name!r}: n = {self.n}, {base}'
-                f'joints {", ".join(self.joint_names)}>')
+        return f'<Model {self.name!r}: n = {self.n}, {base}joints {", ".join(self.joint_names)}>'
 
     def _repr_html_(self) -> str:
         """Return a table of the joints, for notebooks."""
@@ -290,10 +291,9 @@ class Model:
                        friction_curve=np.full_like(self.friction_curve, np.nan))
 
     def without_springs_of(self, bodies: Sequence[int]) -> Model:
-        """Return the same robot without the springs at the joints of some bodies."""
-        spring = self.spring.copy()
-        spring[list(bodies)] = 0.0
-        return replace(self, spring=spring)
+        """Return the same robot without springs and torque ripple at the joints of some bodies."""
+        stays = np.isin(range(len(self.parent)), bodies, invert=True)[:, None]
+        return replace(self, spring=self.spring * stays, ripple=self.ripple * stays[:, None])
 
     def with_plain_friction(self) -> Model:
         """Return the same robot with only viscous and Coulomb friction and offsets."""

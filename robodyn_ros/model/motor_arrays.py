@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from robodyn_ros.description.friction_temperature import BY_TEMPERATURE
+from robodyn_ros.description.ripple import LINES, RippleLine
 from robodyn_ros.description.robot import (
     CURVE,
     Friction,
@@ -45,6 +46,7 @@ def motor_arrays(description: RobotDescription, tree: Bodies,
     link_friction, motor_friction = np.zeros((count, 3)), np.zeros((count, 3))
     curve = np.full((count, len(CURVE)), np.nan)
     spring = np.zeros((count, len(SPRING_PARAMETERS)))
+    ripple = np.zeros((count, LINES, len(RippleLine._fields)))
     warmth = np.full((count, len(BY_TEMPERATURE)), np.nan)
     armature, gear_ratio = np.zeros(count), np.ones(count)
     drive_gain, spin_axis = np.full(count, np.nan), np.full((count, 3), np.nan)
@@ -60,6 +62,8 @@ def motor_arrays(description: RobotDescription, tree: Bodies,
             curve[i] = [getattr(description.friction_curve[joint.name], name) for name in CURVE]
         if joint.name in description.springs:
             spring[i] = astuple(description.springs[joint.name])
+        for k, line in enumerate(description.ripple.get(joint.name, ())):
+            ripple[i, k] = line
         if joint.name in description.friction_temperature:
             warmth[i] = astuple(description.friction_temperature[joint.name])
         motor = description.motors.get(joint.name)
@@ -83,7 +87,8 @@ def motor_arrays(description: RobotDescription, tree: Bodies,
         if rotor_model != 'armature':
             spin_axis[i] = clean(frame.rotation @ axis)
     return {'link_friction': link_friction, 'motor_friction': motor_friction,
-            'friction_curve': curve, 'spring': spring, 'friction_temperature': warmth,
+            'friction_curve': curve, 'spring': spring, 'ripple': ripple,
+            'friction_temperature': warmth,
             'stiffness': stiffness, 'stiffness_damping': stiffness_damping,
             'armature': armature, 'gear_ratio': gear_ratio, 'drive_gain': drive_gain,
             'motor_row': rows if motor_row is None else motor_row, 'spin_axis': spin_axis,

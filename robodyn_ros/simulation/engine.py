@@ -82,7 +82,7 @@ class Simulation:
         self._elastic = {joint: (float(k), float(d)) for joint, k, d in zip(
             known.body_joints, known.stiffness, known.stiffness_damping, strict=True)
             if np.isfinite(k)}
-        self._springs = known if known.spring.any() else None
+        self._springs = known if known.spring.any() or known.ripple.any() else None
         self.true_model: Model = build_model(parse_urdf(text), gravity=gravity)
         self.true_model.require_fixed_base('the engine (rd.simulate supports it)')
         self.loops = None if loops is None else ClosedLoopDynamics(self.true_model, loops)

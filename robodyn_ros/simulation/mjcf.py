@@ -132,6 +132,8 @@ def null_space(result: Result) -> list[str]:
     if cranks:
         lines.append('Without the springs at cranks, which MuJoCo does not have: '
                      f'{", ".join(cranks)}.')
+    if result.model.ripple.any():
+        lines.append('Without torque ripple, which MuJoCo does not have.')
     poor = result.uncertainty_.poorly_distinguished
     if poor:
         lines.append('Poorly determined by the motion: ' + '; '.join(poor) + '.')
