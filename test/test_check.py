@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import yaml
 from robots import BROKEN_MIMICS, PANDA_URDF, ROBOTS, joint, link, planar_2r, robot
-from test_dynamics_oracle import ALL, MASSLESS, WITHOUT
+from test_dynamics_oracle import EVERY_ROBOT, MASSLESS, WITHOUT
 
 import robodyn_ros as rd
 from robodyn_ros.check import check_robot
@@ -53,7 +53,7 @@ def test_the_test_of_schemas_detects_misfits():
         "report.links.mass_kg: 'heavy'", 'report.joints.colour is unknown']
 
 
-@pytest.mark.parametrize('name', ALL)
+@EVERY_ROBOT
 def test_every_robot_gets_a_report(name, capsys):
     code = main(['check', '--json', str(ROBOTS / name)])
     printed = capsys.readouterr()

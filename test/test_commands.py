@@ -121,6 +121,7 @@ def test_executables_of_nodes_answer_help(capsys):
         assert {f'  {name}' for name in parameters_of(node)} <= set(lines)
 
 
+@pytest.mark.slow
 def test_demo_closes_the_loop_and_ends_by_itself(tmp_path):
     """PD alone, with gravity, and with the whole model; table, picture, plot and bag."""
     pytest.importorskip('rclpy', reason='ROS 2 is not set up')
@@ -152,6 +153,7 @@ def assert_five_times_better(ran, joints='all joints'):
     assert helped < gravity / 5 and helped < plain / 5, ran.stdout
 
 
+@pytest.mark.slow
 def test_demo_of_another_robot(tmp_path):
     pytest.importorskip('rclpy', reason='ROS 2 is not set up')
     path = tmp_path / 'planar.urdf'
@@ -161,6 +163,7 @@ def test_demo_of_another_robot(tmp_path):
     assert_five_times_better(ran)
 
 
+@pytest.mark.slow
 def test_the_demo_refuses_a_domain_with_another_robot(request):
     pytest.importorskip('rclpy', reason='ROS 2 is not set up')
     from sensor_msgs.msg import JointState

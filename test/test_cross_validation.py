@@ -31,6 +31,7 @@ def runs(count, spoiled=None):
     return found
 
 
+@pytest.mark.slow
 def test_errors_scatter_and_outliers():
     found = rd.cross_validate(TRUE, runs(5, spoiled=3), rd.Settings(friction='coulomb'))
     assert found.outliers == ('run3',) and len(found.validations) == 5
@@ -75,6 +76,7 @@ def test_a_validation_has_a_rollout_that_counts_for_the_verdict():
     assert strict.verdict == 'doubtful' and 'simulated under the measured' in strict.reasons[0]
 
 
+@pytest.mark.slow
 def test_the_commands(tmp_path, capsys):
     from robots import planar_2r
 

@@ -170,6 +170,7 @@ def test_no_module_tests_for_the_class_of_closed_loops():
     assert not asking
 
 
+@pytest.mark.slow
 def test_models_that_share_code_agree_with_own_code_and_trace_nothing_anew(rng, monkeypatch):
     """Identified models differ in their numbers alone: one kernel serves all of them."""
     from robodyn_ros.kernels import kernel as kernels

@@ -3,11 +3,25 @@
 import numpy as np
 import pytest
 from oracle import Oracle
-from robots import KINOVA_URDF, PANDA_URDF, ROBOTS, TIAGO_URDF, UR10_URDF, planar_2r, text_of
+from robots import (
+    KINOVA_URDF,
+    PANDA,
+    PANDA_URDF,
+    ROBOTS,
+    TIAGO_URDF,
+    UR10_URDF,
+    planar_2r,
+    text_of,
+)
 
 import robodyn_ros as rd
 
 ALL = sorted(path.relative_to(ROBOTS).as_posix() for path in ROBOTS.rglob('*.urdf'))
+# for `make quick`, a few robots stand for all
+FEW = {PANDA, 'ur_description/urdf/ur10_robot.urdf', 'hyq_description/robots/hyq_no_sensors.urdf',
+       'baxter_description/urdf/baxter.urdf', 'ur_description/urdf/ur3.urdf'}
+EVERY_ROBOT = pytest.mark.parametrize('name', [
+    name if name in FEW else pytest.param(name, marks=pytest.mark.slow) for name in ALL])
 # no dynamics in them: no moving joint, or (ur3.urdf) no link at all
 WITHOUT = {'hector_description/robots/quadrotor_base.urdf',
            'iris_description/robots/iris_simple.urdf', 'ur_description/urdf/ur3.urdf'}
@@ -30,7 +44,7 @@ def states(model, rng, count=1):
     return rng.uniform(-1.5, 1.5, (3, count, model.n))
 
 
-@pytest.mark.parametrize('name', ALL)
+@EVERY_ROBOT
 def test_every_robot_agrees_with_pinocchio(name, rng):
     text = text_of(name)
     if name in WITHOUT:

@@ -11,6 +11,7 @@ EXAMPLES = Path(__file__).parent.parent / 'examples'
 SCRIPTS = sorted(EXAMPLES.glob('*.py'))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('script', SCRIPTS, ids=lambda path: path.stem)
 def test_example_runs(script):
     ran = subprocess.run([sys.executable, str(script)], capture_output=True, text=True,
@@ -21,6 +22,7 @@ def test_example_runs(script):
         assert 'verdict: good' in ran.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(None in map(shutil.which, ('cmake', 'g++')), reason='needs cmake and g++')
 def test_the_cpp_controller_holds_and_tracks(tmp_path):
     """Exported dynamics in a C++ loop with MuJoCo, 2 s of each control law, without waiting."""

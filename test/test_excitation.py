@@ -167,6 +167,7 @@ def test_lwr4_single_criterion_reaches_the_published_condition(lwr4):
     assert tool[:, 2].min() >= -0.1 and np.linalg.norm(tool[:, :2], axis=1).min() >= 0.2
 
 
+@pytest.mark.slow
 def test_lwr4_two_criteria_reach_the_published_ones(lwr4):
     """Trajectory B: condition 37.23, more torque at the last two joints than A (1.56, 0.92)."""
     found = rd.optimise_excitation(
@@ -187,6 +188,7 @@ def test_small_robots(name):
     assert found.facts['check']['reserve'] >= 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('name', ['panda', 'ur10', 'tiago'])
 def test_arms(name):
     from measured_logs import tiago, ur10
@@ -219,6 +221,7 @@ def test_identification_achieves_the_expected_accuracy_of_an_excitation(planar):
     np.testing.assert_allclose(np.std(estimates, axis=0), deviation, rtol=0.45)
 
 
+@pytest.mark.slow
 def test_errors_name_limits_that_cannot_be_met(planar):
     for limits, name in ((Limits(height=3.0), r'height of tip \(by [\d.]+ m\)'),
                          (Limits(distance=2.0), "distance of tip from the base's axis"),

@@ -61,6 +61,7 @@ def test_c99_agrees_with_dynamics(name, folders, tmp_path):
             assert error <= tolerance * scale, function.name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('name', CASES)
 def test_cpp17_with_sanitizers(name, folders, tmp_path):
     """The same sources as C++, with address and undefined-behaviour sanitizers."""

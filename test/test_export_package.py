@@ -48,6 +48,7 @@ def test_a_cmake_package_and_its_consumer(folders, tmp_path):
     build(user / 'build/consumer')
 
 
+@pytest.mark.slow
 def test_a_colcon_build(folders, tmp_path):
     """As a package in a ROS 2 workspace; another package finds it."""
     colcon = shutil.which('colcon', path=f'{os.path.dirname(sys.executable)}:{os.environ["PATH"]}')

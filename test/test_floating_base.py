@@ -59,6 +59,7 @@ def check_equations(functions, model, oracle, rng, massless=False):
     return q, qd, qdd, tau
 
 
+@pytest.mark.slow
 def test_every_robot_agrees_with_the_free_flyer_of_pinocchio(rng):
     """The functions run on numbers here; the next test compiles them."""
     for name in ALL:

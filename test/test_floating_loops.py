@@ -72,6 +72,7 @@ def test_a_linkage_agrees_with_the_free_flyer_of_pinocchio(linkage, rng):
     np.testing.assert_allclose(linkage.center_of_mass(q), oracle.data.com[0], atol=1e-12)
 
 
+@pytest.mark.slow
 def test_a_leg_of_cassie_agrees_with_the_free_flyer_of_pinocchio(rng):
     text, name = (FOLDER / 'cassie_like.urdf').read_text(), 'cassie_like'
     model = rd.load_model(text, base='floating').without_friction()

@@ -54,6 +54,7 @@ def test_without_noise_the_true_parameters_are_recovered(true, rng):
     assert result.training_.total < 1e-8
 
 
+@pytest.mark.slow
 def test_intervals_cover_the_truth(true, motion):
     """95 % intervals contain the truth in 92 to 98 % of cases with realistic coloured noise.
 

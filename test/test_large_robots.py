@@ -53,6 +53,7 @@ def test_products_of_factors_are_the_mass_matrix(seed, base, rng):
         close(large.function(name)(*(array[0] for array in arguments)), expected[0])
 
 
+@pytest.mark.slow
 def test_a_long_chain(rng):
     """The length of its kernels is proportional to the number of joints."""
     text = chain(75)
@@ -90,6 +91,7 @@ def test_products_of_factors_are_the_regressor(seed, base, rng):
         assert (large.nonzero | ~code.nonzero).all() and not large.nonzero.all()
 
 
+@pytest.mark.slow
 def test_a_long_chains_regressor_compiles_in_proportion_to_its_joints(rng):
     model = rd.load_model(chain(75))
     dynamics = rd.Dynamics(model)
@@ -121,6 +123,7 @@ def test_gradients_through_factors_are_those_of_the_regressor(rng):
     close(found[2:], expected[2:])
 
 
+@pytest.mark.slow
 def test_a_long_chains_gradients_compile_in_proportion_to_its_joints(rng):
     model = rd.load_model(chain(50))
     dynamics, step = rd.Dynamics(model), 1e-6
@@ -138,6 +141,7 @@ def test_a_long_chains_gradients_compile_in_proportion_to_its_joints(rng):
         dynamics.regressor_pullback(*motion, g.T, columns)
 
 
+@pytest.mark.slow
 def test_two_hundred_joints_agree_with_pinocchio(rng):
     text = chain(200)
     model = rd.load_model(text)

@@ -235,6 +235,7 @@ def test_devices_and_pipes_are_refused(planar_arm, tmp_path):
         rd.read_log(tmp_path / 'bag', planar_arm, pipe)  # a format file is checked as well
 
 
+@pytest.mark.slow
 def test_archives_that_unpack_to_more_than_memory_are_refused(planar_arm, tmp_path):
     """One archive claims huge arrays in their headers, the other in its directory."""
     import zipfile

@@ -26,6 +26,7 @@ def fit(name):
     return FITTED[name]
 
 
+@pytest.mark.slow
 def test_tx40_held_out_and_in_sample():
     result, held_out = fit('tx40')
     # the reference's errors are on filtered samples that are not slow: 7.31 % at best
@@ -132,6 +133,7 @@ def test_the_kinova_log_is_reported_as_badly_excited():
     assert rd.validate(result, last).verdict == 'bad'
 
 
+@pytest.mark.slow
 def test_the_tiago_log_is_reported_as_badly_excited():
     model, log = tiago()
     result = rd.identify(model, log.part(0, 2 / 3))
@@ -144,6 +146,7 @@ def test_the_tiago_log_is_reported_as_badly_excited():
     assert validation.verdict == 'doubtful' and 'arm_7_joint' in ' '.join(validation.reasons)
 
 
+@pytest.mark.slow
 def test_the_command(tmp_path, capsys):
     from measured_logs import DATA
 

@@ -51,6 +51,7 @@ def logs(nominal):
     return [simulate(nominal, seed) for seed in (1, 2)]
 
 
+@pytest.mark.slow
 def test_the_commands_accept_loops(logs, tmp_path, capsys):
     for k, log in enumerate(logs):
         np.savez(tmp_path / f'{k}.npz', time=log.t, position=log.q, torque=log.tau)

@@ -103,6 +103,7 @@ def runs(tmp_path_factory, motion):
     return outcomes
 
 
+@pytest.mark.slow
 def test_several_periods_are_averaged_with_the_known_reference(runs, motion):
     outcome, _, folder = runs['free']
     assert any('2 periods averaged' in note for note in outcome.result.notes)
