@@ -148,7 +148,7 @@ def read_text(source: str | bytes | Path, xacro_arguments: Mapping[str, str] | N
         return source
     if not isinstance(source, (str, Path)):
         raise DescriptionError(f'is {type(source).__name__}', element='robot description',
-                               valid='path to a .urdf or .xacro file, or URDF text')
+                               valid='path to a URDF, xacro, SDF or MJCF file, or the text of one')
     check_type('xacro_arguments', xacro_arguments, (Mapping, NoneType), 'a mapping, name: value')
     if str(source).endswith('.xacro'):
         return expand_xacro(Path(source).expanduser(), xacro_arguments or {}, trust=trust_xacro)

@@ -20,7 +20,8 @@ MEANINGS = {
     'total': 'largest unexplained fraction of the filtered torque over all joints',
     'joint': 'largest unexplained fraction of the filtered torque of each joint',
     'bad_total': 'unexplained fraction over all joints above which the result is bad',
-    'bad_joint': 'unexplained fraction of more than half of the joints above which it is bad',
+    'bad_joint': 'unexplained fraction that makes the result bad if more than half of the joints '
+                 'exceed it',
     'condition': 'largest condition number of the fit',
     'bad_condition': 'condition number above which the result is bad',
     'coverage': "smallest fraction of the validation's positions and velocities within the range "
