@@ -7,6 +7,7 @@ import numpy as np
 import pinocchio as pin
 import pytest
 from robots import joint, link, random_robot, robot
+from test_dynamics_object import assert_warmed_up
 
 import robodyn_ros as rd
 from robodyn_ros.dynamics.articulated_body import is_articulated, solve_articulated
@@ -96,6 +97,7 @@ def test_a_long_chains_regressor_compiles_in_proportion_to_its_joints(rng):
     model = rd.load_model(chain(75))
     dynamics = rd.Dynamics(model)
     q, qd, qdd = rng.normal(size=(3, 2, model.n))
+    assert_warmed_up(dynamics, 'regressor', q[0], qd[0], qdd[0])
     tau, chi = dynamics.inverse_dynamics(q, qd, qdd), model.standard_parameters
     regressor = dynamics.regressor(q, qd, qdd)
     assert regressor.shape == (2, model.n, len(chi))

@@ -34,7 +34,8 @@ _NEEDED: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     'motion': (('full_motion',), ()),
     'coriolis_matrix': (('full_motion',), ('terms', 'coriolis_matrix')),
     'energy': (('full_motion',), ('energy',)),
-    'wrenches': (('full_motion',), ('wrenches',)),
+    **{name: (('full_motion',), (name,)) for name in ('regressor', 'wrenches', 'base_wrench')},
+    'joint_wrenches': (('full_motion',), ('inverse_dynamics', 'joint_wrenches', 'body_poses')),
     **{MOVING + name: ((MOVING + name,), ()) for name in ('inverse_dynamics',
                                                          'forward_dynamics')},
 }
@@ -118,6 +119,9 @@ class ClosedLoopDynamics(LoopGradients):
             for kernel in of_loops:
                 self._solver(kernel)
             self.tree.warm_up(*of_tree)
+            if name == 'joint_wrenches':
+                for cut in self.loops.cuts:
+                    self.tree.warm_up_links('pose', *cut.links)
 
     def terms(self, q: ArrayLike, qd: ArrayLike, *, near: ArrayLike | None = None) -> Terms:
         """Return reduced M, C qd, g and friction."""

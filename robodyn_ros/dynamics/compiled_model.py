@@ -12,10 +12,15 @@ from robodyn_ros.dynamics.catalogue import Catalogue
 from robodyn_ros.dynamics.large_regressor import LargeRegressor
 from robodyn_ros.dynamics.large_robots import LARGE, LargeRobot
 from robodyn_ros.dynamics.parametric import ParametricCatalogue
-from robodyn_ros.errors import ValueRangeError, check_type
+from robodyn_ros.errors import UnknownNameError, ValueRangeError, check_type
 from robodyn_ros.kernels import Kernel, KernelSpec
 from robodyn_ros.model import A_MODEL, Model
 from robodyn_ros.spatial import Array
+
+# kernels that methods need, if they are not of the method's own name
+_NEEDED = {'base_wrench': ('wrenches',), 'joint_wrenches': ('wrenches',)}
+REGRESSOR = 'regressor'  # has a kernel for each choice of columns; that of all is compiled
+PULLBACK = 'inverse_dynamics_pullback'
 
 
 class CompiledModel:
@@ -69,7 +74,11 @@ class CompiledModel:
                                lambda: self.catalogue.regressor_spec(chosen, moving))
 
     def warm_up(self, *names: str) -> None:
-        """Compile the single-state kernels of these methods now instead of at their first call.
+        """Compile the kernels of these methods now instead of at their first call.
+
+        These are the kernels of a single state, without wrenches on links and with the base at
+        rest. The first batch compiles its own; ``moving_inverse_dynamics`` and others with this
+        prefix name those of a moving base.
 
         Raises
         ------
@@ -77,10 +86,20 @@ class CompiledModel:
             There is no such method.
         """
         for name in names:
-            if self._large is not None and name in self._large.names:
+            if name in _NEEDED:
+                self.warm_up(*_NEEDED[name])
+            elif self._large is not None and name in self._large.names:
                 self._large.warm_up(name)
             else:
-                self.kernel(name).single  # noqa: B018
+                self._warm_up_kernel(name)
+
+    def _warm_up_kernel(self, name: str) -> None:
+        try:
+            kernel = self.kernel(name)
+        except UnknownNameError as error:
+            raise UnknownNameError('method', name, (*error.valid, *_NEEDED, REGRESSOR,
+                                                    PULLBACK)) from None
+        kernel.warm_up('single')
 
     def _function(self, name: str) -> Callable[..., Array]:
         """Return a kernel, or what replaces it for a robot with many joints."""

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from robodyn_ros.dynamics.base_motion import BaseMotion
 from robodyn_ros.dynamics.dynamics import Dynamics
 from robodyn_ros.dynamics.reactions import Wrenches
-from robodyn_ros.errors import ShapeError, ValueRangeError, check_type
+from robodyn_ros.errors import ShapeError, UnknownNameError, ValueRangeError, check_type
 from robodyn_ros.kernels import smooth_sign
 from robodyn_ros.model import A_MODEL, MOTOR_FRICTION, PARAMETER_NAMES, ROTOR, Model
 from robodyn_ros.numerics import real_numbers
@@ -31,6 +31,10 @@ _SETTLED = 1e-11  # rad or m, step that ends the iterations
 _LARGEST_STEP = 0.3  # rad or m
 _DIFFERENCE = 1e-5  # rad or m, for the derivative of gravity
 _SOFTEST = 1e-6  # smallest stiffness that is used, relative to the largest one
+# methods of the links that each method calls
+_NEEDED = {'inverse_dynamics': ('inverse_dynamics',), 'forward_dynamics': ('forward_dynamics',),
+           'deflection': ('gravity',), 'links_at_rest': ('gravity',),
+           'natural_frequencies': ('mass_matrix', 'inverse_dynamics_pullback')}
 
 
 class ElasticTorque(NamedTuple):
@@ -96,6 +100,23 @@ class FlexibleDynamics:
     def n(self) -> int:
         """Number of joints."""
         return self.model.n
+
+    def warm_up(self, *names: str) -> None:
+        """Compile the kernels of these methods now instead of at their first call.
+
+        Kernels for wrenches on links and for a moving base are compiled when they are needed.
+
+        Raises
+        ------
+        UnknownNameError
+            There is no such method.
+        """
+        for name in names:
+            if name not in _NEEDED:
+                raise UnknownNameError('method', name, _NEEDED)
+            self.links.warm_up(*_NEEDED[name])
+            if name == 'inverse_dynamics':  # of samples in time
+                self.links.kernel(name).warm_up('batch')
 
     def inverse_dynamics(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, qddd: ArrayLike,
                          qdddd: ArrayLike, *,

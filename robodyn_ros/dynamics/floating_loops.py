@@ -28,6 +28,10 @@ from robodyn_ros.numerics import unknown
 from robodyn_ros.spatial import Array
 
 BASE, POSE = 6, 7  # velocities and positions of the base
+# kernels of the tree that methods need, if they are not those of the same method of the tree
+_NEEDED = {'coriolis': ('terms',), 'friction': ('terms',), 'base_wrench': ('inverse_dynamics',),
+           'forward_dynamics': ('inverse_dynamics', 'mass_matrix'),
+           'coriolis_matrix': ('coriolis_matrix', 'mass_matrix')}
 
 
 class FloatingLoopDynamics:
@@ -139,9 +143,17 @@ class FloatingLoopDynamics:
                                     friction_width=width)
 
     def warm_up(self, *names: str) -> None:
-        """Compile the kernels of these methods of `Dynamics`, and those of the loops, now."""
+        """Compile the kernels of these methods now instead of at their first call.
+
+        Raises
+        ------
+        UnknownNameError
+            There is no such method; the names are those of `Dynamics.warm_up`, and ``motion``.
+        """
         self.fixed.warm_up('motion')
-        self.tree.warm_up(*names)
+        for name in names:
+            if name != 'motion':
+                self.tree.warm_up(*_NEEDED.get(name, (name,)))
 
     # motion -----------------------------------------------------------------------------------
 

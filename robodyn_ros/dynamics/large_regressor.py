@@ -77,6 +77,12 @@ class LargeRegressor:
             found[:, self._rest] = self._other.nonzero
         return found
 
+    def warm_up(self, *forms: str) -> None:
+        """Compile the kernels, see `Kernel.warm_up`."""
+        for kernel in (self._factors, self._other):
+            if kernel is not None:
+                kernel.warm_up(*forms)
+
     @property
     def single(self) -> LargeRegressor:
         """The function of one sample or of a batch: the object itself."""

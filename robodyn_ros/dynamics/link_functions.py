@@ -19,6 +19,11 @@ class LinkFunctions(CompiledModel):
         return self._kernel_of((kind, link),
                                lambda: getattr(self.catalogue, f'{kind}_spec')(link))
 
+    def warm_up_links(self, kind: str, *links: str) -> None:
+        """Compile the kernels of links, kind ``pose``, ``jacobian`` or ``drift``, now."""
+        for link in links:
+            self._link_kernel(kind, link).warm_up('single')
+
     def pose(self, q: ArrayLike, link: str) -> Array:
         """Homogeneous transform, shape (4, 4) or (N, 4, 4), of a link frame in the root frame."""
         return self._link_kernel('pose', link).single(q)  # type: ignore[no-any-return]

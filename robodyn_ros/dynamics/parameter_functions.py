@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from robodyn_ros.dynamics.base_motion import BaseMotion
-from robodyn_ros.dynamics.compiled_model import CompiledModel
+from robodyn_ros.dynamics.compiled_model import PULLBACK, REGRESSOR, CompiledModel
 from robodyn_ros.dynamics.large_regressor import LargeRegressor, is_large
 from robodyn_ros.dynamics.normal_equations import NormalEquations, accumulate
 from robodyn_ros.errors import ShapeError
@@ -52,6 +52,14 @@ class ParameterFunctions(CompiledModel):
     def regressor_kernel(self, columns: Sequence[int] | None = None) -> Kernel | LargeRegressor:
         """Return the kernel of `regressor`, or what replaces it for a robot with many joints."""
         return self._regressor(columns, moving=False)
+
+    def _warm_up_kernel(self, name: str) -> None:
+        if name == REGRESSOR:
+            self.regressor_kernel().warm_up('single')
+        elif name == PULLBACK:
+            self._inverse_dynamics_pullback.warm_up('single')
+        else:
+            super()._warm_up_kernel(name)
 
     @cached_property
     def _large_regressor(self) -> bool:
@@ -109,9 +117,12 @@ class ParameterFunctions(CompiledModel):
 
         Shape (3, n) or (N, 3, n); the cotangent, shape (n,) or (N, n), is held constant.
         """
-        kernel = self._kernel_of('inverse dynamics pullback',
-                                 self.catalogue.inverse_dynamics_pullback_spec)
-        return np.asarray(kernel.general(q, qd, qdd, cotangent))
+        return np.asarray(self._inverse_dynamics_pullback.general(q, qd, qdd, cotangent))
+
+    @property
+    def _inverse_dynamics_pullback(self) -> Kernel:
+        return self._kernel_of('inverse dynamics pullback',
+                               self.catalogue.inverse_dynamics_pullback_spec)
 
     def normal_equations(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, tau: ArrayLike, *,
                          columns: Sequence[int] | None = None,

@@ -107,6 +107,11 @@ class Kernel:
         return fast_call(self._single_address, self.spec.sizes, self.spec.shape or (1,),
                          self.general)
 
+    def warm_up(self, *forms: str) -> None:
+        """Compile forms, ``single`` or ``batch``, now instead of at the first call."""
+        for form in forms:
+            self._single_function if form == 'single' else self._batch_function  # noqa: B018
+
     def compile(self, form: str) -> int:
         """Compile one form, ``single`` or ``batch``; return the address of its function."""
         return COMPILER.address(f'{self.spec.key}|{form}',
