@@ -149,11 +149,11 @@ def test_mjcf_has_the_identified_dynamics_and_names_the_null_space(tmp_path, rng
     assert 'Without effect on the torques' in text and 'Only these sums' in text
     engine = mujoco.MjModel.from_xml_path(str(tmp_path / 'arm.xml'))
     assert engine.nu == 2
-    np.testing.assert_allclose(engine.dof_damping, result.model.link_friction[:, 0], rtol=1e-4)
+    np.testing.assert_allclose(engine.dof_damping, result.model.link_friction[:, 0], rtol=1e-9)
     engine.dof_damping[:] = engine.dof_frictionloss[:] = 0
     engine.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_CONSTRAINT
     state = mujoco.MjData(engine)
     state.qpos, state.qvel, state.qacc = q, qd, qdd = rng.uniform(-1, 1, (3, 2))
     mujoco.mj_inverse(engine, state)
     want = rd.Dynamics(result.model.without_friction()).inverse_dynamics(q, qd, qdd)
-    np.testing.assert_allclose(state.qfrc_inverse, want, rtol=1e-3, atol=1e-3)
+    np.testing.assert_allclose(state.qfrc_inverse, want, rtol=1e-9, atol=1e-9)

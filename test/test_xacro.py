@@ -138,7 +138,8 @@ def test_packages_are_found_without_ros(tmp_path, monkeypatch):
                         '</robot>')
         assert 'included' in read_text(path)
     path.write_text(HEAD + '<xacro:include filename="$(find ghost)/part.xacro"/></robot>')
-    with pytest.raises(rd.DescriptionError, match='find ghost.*ROS_PACKAGE_PATH'):
+    with pytest.raises(rd.DescriptionError, match=r'xacro: \$\(find ghost\): there is no such '
+                       r'package; valid: a package in (?!.*find ghost).*ROS_PACKAGE_PATH'):
         read_text(path)
     for variable, folder in (('AMENT_PREFIX_PATH', 'share/ghost'), ('ROS_PACKAGE_PATH', 'ghost')):
         (tmp_path / variable / folder).mkdir(parents=True)

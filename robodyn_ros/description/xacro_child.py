@@ -81,24 +81,34 @@ def enter_sandbox() -> bool:
         prctl(_SET_SECCOMP, _FILTER, ctypes.addressof(header), 0, 0) == 0
 
 
+class MissingPackageInFile(Exception):
+    """What is wrong with ``$(find PACKAGE)``, and what would be valid."""
+
+
 def expand(request: dict[str, Any]) -> str:
     """Return the URDF text of a xacro file."""
     import xacro
     from xacro import substitution_args
 
     search = runpy.run_path(str(Path(__file__).with_name('packages.py')))
-    path = Path(request['path'])
+    path, missing = Path(request['path']), []
 
     def find(package: str) -> str:
         for folder in search['package_folders'](package, [path.resolve().parent]):
             return str(folder)
-        raise substitution_args.SubstitutionException(
-            f'$(find {package}): there is no such package; valid: {search["REMEDY"]}')
+        missing.append(package)
+        raise substitution_args.SubstitutionException(package)
 
     substitution_args._eval_find = find
     if hasattr(substitution_args, '_eval_dict'):
         substitution_args._eval_dict['find'] = find
-    return str(xacro.process_file(request['path'], mappings=request['arguments']).toxml())
+    try:
+        return str(xacro.process_file(request['path'], mappings=request['arguments']).toxml())
+    except Exception as error:  # xacro repeats the text of the error that it wraps
+        if not missing:
+            raise
+        raise MissingPackageInFile(f'$(find {missing[-1]}): there is no such package',
+                                   search['REMEDY']) from error
 
 
 def main() -> int:
@@ -115,6 +125,8 @@ def main() -> int:
         return NOT_SANDBOXED
     try:
         reply = {'text': expand(request)}
+    except MissingPackageInFile as error:
+        reply = dict(zip(('error', 'valid'), error.args, strict=True))
     except BaseException as error:  # an expression in the file may raise anything
         cause = error
         while isinstance(getattr(cause, 'exc', None), BaseException):  # xacro wraps errors

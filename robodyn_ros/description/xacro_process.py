@@ -81,7 +81,7 @@ def expand_xacro(path: Path, arguments: Mapping[str, str], *, trust: bool = Fals
         hint = '' if trust else ('; the expansion runs in a sandbox, --trust (trust_xacro=True) '
                                  'runs it with all your rights')
         raise DescriptionError(f'xacro: {str(answered["error"])[:1200]}', element=str(path),
-                               valid=_VALID + hint)
+                               valid=answered.get('valid', _VALID + hint))
     raise DescriptionError(
         f'xacro: the expansion took more than {CPU_TIME} s' if code in (
             -signal.SIGXCPU, -signal.SIGKILL) else

@@ -28,7 +28,7 @@ from robodyn_ros.identification.result import Result
 from robodyn_ros.identification.springs import SPRING_TERMS
 from robodyn_ros.identification.validation import Validation
 from robodyn_ros.model import A_MODEL, LinkFrame, Model
-from robodyn_ros.spatial import Array, inertial_of, rpy_from_rotation
+from robodyn_ros.spatial import Array, Inertial, inertia_tensor, inertial_of, rpy_from_rotation
 
 
 def write_urdf(model: Model, path: str | Path, *, loops: str | Path | None = None) -> None:
@@ -146,9 +146,15 @@ def _fix(joint: etree._Element, frames: Mapping[str, LinkFrame]) -> None:
 
 
 def _insert_inertial(link: etree._Element, parameters: Array) -> None:
-    if parameters[6]:
-        link.insert(0, etree.Comment(' identified by robodyn '))
-        link.insert(1, inertial_element(inertial_of(parameters)))
+    if not parameters.any():
+        return
+    mass, tensor = float(parameters[6]), inertia_tensor(parameters)
+    if not mass and parameters[7:].any():
+        raise IdentificationError(f'link {link.get("name")!r} has a first moment of mass but no '
+                                  'mass, so that no URDF is written')
+    link.insert(0, etree.Comment(' identified by robodyn '))
+    link.insert(1, inertial_element(inertial_of(parameters) if mass else Inertial(
+        mass, np.zeros(3), tensor)))
 
 
 def motors_of(model: Model) -> dict[str, Any]:

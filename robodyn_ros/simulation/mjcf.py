@@ -5,19 +5,14 @@ from __future__ import annotations
 import textwrap
 from pathlib import Path
 
-import numpy as np
-
-from robodyn_ros.description.xml import NO_LIMIT
 from robodyn_ros.dynamics import ClosedLoopDynamics, FloatingLoopDynamics
 from robodyn_ros.errors import IdentificationError, check_type
-from robodyn_ros.identification import Result, urdf_of
+from robodyn_ros.identification import Result
 from robodyn_ros.model import Model
 from robodyn_ros.packages import package
-from robodyn_ros.simulation.mujoco_model import add_connects, add_mimics, add_skeleton
-from robodyn_ros.simulation.truth import perturbed_urdf
+from robodyn_ros.simulation.mjcf_writer import mjcf_text
 
 TIMESTEP = 0.002  # s, MuJoCo's default
-NEGLIGIBLE = 1e-9  # kg and kg m^2, of moving links without mass, which MuJoCo does not accept
 
 
 def write_mjcf(robot: Result | Model | ClosedLoopDynamics | FloatingLoopDynamics,
@@ -27,9 +22,11 @@ def write_mjcf(robot: Result | Model | ClosedLoopDynamics | FloatingLoopDynamics
     Joints have armature, damping and dry friction; where friction has further terms, these
     approximate it. A linear spring is MuJoCo's stiffness; a comment names springs at cranks, which
     MuJoCo does not have. Every joint has a motor with the effort limit of the URDF. Without
-    meshes, bars from joint to joint stand for the links. A floating base has a free joint; a base
-    that is held has none, even if the description has a floating joint. Closed loops are
-    ``connect`` constraints between sites. For an identified robot, a comment names what the data
+    meshes, bars from joint to joint stand for the links. What is fixed to a moving link is part of
+    its inertia; the fixed links are bodies without mass, which keep their frames. A floating base
+    has a free joint; a base that is held has none, even if the description has a floating joint.
+    Closed loops are ``connect`` constraints between sites. Numbers keep all their digits. For an
+    identified robot, a comment names what the data
     do not determine: parameters that have no effect on the torques, and combinations that the
     motion hardly distinguishes. Their values come from the description, and forces between the
     links that depend on them are not identified.
@@ -43,8 +40,11 @@ def write_mjcf(robot: Result | Model | ClosedLoopDynamics | FloatingLoopDynamics
 
     Raises
     ------
+    DescriptionError
+        If no rigid body can have the inertia of a moving link, together with all that is fixed
+        to it: MuJoCo refuses such bodies. The message names the link.
     IdentificationError
-        If the parameters are physically inconsistent, or MuJoCo cannot read the robot.
+        If friction or the inertia of a rotor is negative, or MuJoCo cannot read the robot.
     MissingPackageError
         If MuJoCo is not installed.
     """
@@ -56,8 +56,8 @@ def mjcf_of(robot: Result | Model | ClosedLoopDynamics | FloatingLoopDynamics) -
 
     Raises
     ------
-    IdentificationError
-        MuJoCo cannot read the robot.
+    DescriptionError, IdentificationError
+        See `write_mjcf`.
     """
     mujoco = package('mujoco')
     check_type('robot', robot, (Result, Model, ClosedLoopDynamics, FloatingLoopDynamics),
@@ -65,45 +65,13 @@ def mjcf_of(robot: Result | Model | ClosedLoopDynamics | FloatingLoopDynamics) -
     model = robot if isinstance(robot, Model) else robot.model
     loops = robot.linear.loops if isinstance(robot, Result) else robot
     cuts = getattr(loops, 'cuts', ()) or model.description.cuts
-    text = perturbed_urdf(urdf_of(model), None)
-    if not model.floating:
-        text = text.replace(' type="floating"', ' type="fixed"')
+    if (model.armature < 0).any() or min(model.link_friction[:, :2].min(initial=0.0),
+                                         model.motor_friction[:, :2].min(initial=0.0)) < 0:
+        raise IdentificationError('MuJoCo cannot read this robot: friction or the inertia of a '
+                                  'rotor is negative')
+    written = mjcf_text(model, cuts, timestep=TIMESTEP)
     try:
-        spec = mujoco.MjSpec.from_string(text)
-        spec.compiler.fusestatic = False
-        spec.compiler.balanceinertia = False
-        spec.option.timestep = TIMESTEP
-        spec.option.gravity = model.gravity
-        spec.option.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST
-        armature = dict(zip(model.body_joints, model.armature, strict=True))
-        springs = dict(zip(model.body_joints, model.spring[:, 0], strict=True))
-        for joint in spec.joints:
-            joint.armature = float(armature.get(joint.name, 0.0))
-            if joint.actfrcrange[1] >= NO_LIMIT:
-                joint.actfrcrange, joint.actfrclimited = [0.0, 0.0], False
-            if springs.get(joint.name):
-                several = np.size(joint.stiffness)  # newer versions have a polynomial
-                joint.stiffness = springs[joint.name] if several == 1 else np.eye(
-                    1, several)[0] * springs[joint.name]
-        if model.floating and not any(joint.type == mujoco.mjtJoint.mjJNT_FREE
-                                      for joint in spec.joints):
-            spec.body(model.description.root).add_freejoint()
-        for body in spec.bodies:
-            if body.joints and not body.mass:
-                body.mass, body.inertia = NEGLIGIBLE, [NEGLIGIBLE] * 3
-                body.ipos, body.iquat = np.zeros(3), [1.0, 0.0, 0.0, 0.0]
-                body.explicitinertial = True
-        add_skeleton(spec)
-        add_mimics(spec, model)
-        add_connects(spec, cuts)
-        for name, limit in zip(model.joint_names, model.effort_limit, strict=True):
-            motor = spec.add_actuator(name=name, target=name,
-                                      trntype=mujoco.mjtTrn.mjTRN_JOINT)
-            if np.isfinite(limit) and limit > 0:
-                motor.ctrlrange = [-limit, limit]
-                motor.ctrllimited = True
-        spec.compile()
-        written = str(spec.to_xml())
+        mujoco.MjModel.from_xml_string(written)
     except (ValueError, mujoco.FatalError) as error:
         raise IdentificationError(f'MuJoCo cannot read this robot: {error}') from None
     if not isinstance(robot, Result):

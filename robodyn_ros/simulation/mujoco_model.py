@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from robodyn_ros.description.robot import Cut
 from robodyn_ros.dynamics import ClosedLoopDynamics
 from robodyn_ros.model import Model
 from robodyn_ros.simulation.world import SimulationError
@@ -56,12 +55,12 @@ def compile_robot(text: str, model: Model, *, timestep: float, gravity: Array,
             # stiffer than the default of the engine, with which dry friction creeps
             joint.solref_friction = [4 * timestep, 1.0]
             joint.solimp_friction = [0.9999, 0.9999, 0.001, 0.5, 2.0]
-        add_skeleton(spec)
+        _add_skeleton(spec)
         for joint in list(spec.joints):
             if joint.name in elastic:
                 _add_motor(spec, joint, *elastic[joint.name])
         anchors = [] if loops is None else _close(spec, loops, timestep)
-        add_mimics(spec, model)
+        _add_mimics(spec, model)
         engine = spec.compile()
     except (ValueError, mujoco.FatalError) as error:
         raise SimulationError(f'the engine cannot read this robot: {error}') from None
@@ -70,7 +69,7 @@ def compile_robot(text: str, model: Model, *, timestep: float, gravity: Array,
     return engine
 
 
-def add_mimics(spec: Any, model: Model) -> None:
+def _add_mimics(spec: Any, model: Model) -> None:
     """Add a constraint for each mimic joint; some versions of MuJoCo read them from the URDF."""
     import mujoco
 
@@ -103,21 +102,6 @@ def _close(spec: Any, loops: ClosedLoopDynamics, timestep: float) -> list[Array]
     return anchors
 
 
-def add_connects(spec: Any, cuts: Sequence[Cut]) -> None:
-    """Add a ``connect`` between two sites for each pair of points of the cuts."""
-    import mujoco
-
-    for number, cut in enumerate(cuts, 1):
-        for pair, points in enumerate(cut.points, 1):
-            equality = spec.add_equality()
-            equality.name = f'cut_{number}_{pair}'
-            equality.type, equality.objtype = mujoco.mjtEq.mjEQ_CONNECT, mujoco.mjtObj.mjOBJ_SITE
-            names = [f'{equality.name}_{side}' for side in ('a', 'b')]
-            equality.name1, equality.name2 = names
-            for name, link, point in zip(names, cut.links, points, strict=True):
-                (spec.body(link) or spec.worldbody).add_site(name=name, pos=point)
-
-
 def _add_motor(spec: Any, joint: Any, stiffness: float, damping: float) -> None:
     """Add a separate motor for a joint, and a spring and damper between the two."""
     body = spec.worldbody.add_body(name=MOTOR + joint.name, mass=1e-6, inertia=[1e-9] * 3,
@@ -135,7 +119,7 @@ def _add_motor(spec: Any, joint: Any, stiffness: float, damping: float) -> None:
     spring.wrap_joint(joint.name, -1.0)
 
 
-def add_skeleton(spec: Any) -> None:
+def _add_skeleton(spec: Any) -> None:
     """Draw a bar from each body to the next, without mass or contact."""
     import mujoco
 
