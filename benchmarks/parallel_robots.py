@@ -29,6 +29,8 @@ from oracle import Oracle  # noqa: E402
 import robodyn_ros as rd  # noqa: E402
 
 STATES, STEP = 5, 0.05  # random states, and the range of the independent joints, rad
+# the URDF of disney_robot spells the joint that its robot.yaml makes a ball joint in another way
+MISSPELT = {'left_s\u0125erical_free_foot': 'left_spherical_free_foot'}
 AXES = {'X': '1 0 0', 'Y': '0 1 0', 'Z': '0 0 1'}
 
 
@@ -45,10 +47,15 @@ def read(folder: Path) -> tuple[str, dict[str, Any], dict[str, float]]:
                 link.remove(one)
     loops = yaml.safe_load((folder / 'robot.yaml').read_text())
     kinds = dict(zip(loops.pop('joint_name', ()), loops.pop('joint_type', ()), strict=True))
+    for joint in root.iter('joint'):
+        joint.set('name', MISSPELT.get(joint.get('name', ''), joint.get('name', '')))
+    unknown = kinds.keys() - {joint.get('name') for joint in root.iter('joint')}
+    if unknown:
+        raise ValueError(f'robot.yaml gives the kind of {sorted(unknown)}, which the URDF lacks')
     held = {name: 0.0 for name, kind in kinds.items() if kind == 'FIXED'}
     for name, kind in kinds.items():
         axes = 'XYZ' if kind == 'SPHERICAL' else kind.removeprefix('UJOINT_') * (kind != 'FIXED')
-        if axes and any(one.get('name') == name for one in root.iter('joint')):
+        if axes:
             split(root, name, axes)
     return ElementTree.tostring(root, 'unicode'), loops, held
 

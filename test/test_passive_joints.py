@@ -17,7 +17,11 @@ MECHANISMS = {
         ('closedloop1_A', 'closedloop1_B'), ('closedloop2_B', 'closedloop2_A'),
         ('closedloop3_A', 'closedloop3_B'))),
     'cassie_like': (('motor_hip1', 'motor_hip2', 'motor_tigh', 'motor_knee', 'motor_ankle'), (
-        ('closedloop1_B', 'closedloop1_A'), ('closedloop2_A', 'closedloop2_B')))}
+        ('closedloop1_B', 'closedloop1_A'), ('closedloop2_A', 'closedloop2_B'))),
+    'digit_like': (('motor_hip_x', 'motor_hip_y', 'motor_hip_z', 'motor_knee', 'motor_shin1',
+                    'motor_shin2'), (
+        ('closedloop1_B', 'closedloop1_A'), ('closedloop2_B', 'closedloop2_A'),
+        ('closedloop3_B', 'closedloop3_A')))}
 
 
 def loops_of(name):
@@ -49,7 +53,7 @@ def test_passive_joints_complete_the_freedom(mechanism):
     dynamics, _, name = mechanism
     motors = MECHANISMS[name][0]
     assert set(dynamics.driven_names) == set(motors)
-    assert dynamics.n == {'robot_delta': 5, 'cassie_like': 7}[name]
+    assert dynamics.n == {'robot_delta': 5, 'cassie_like': 7, 'digit_like': 9}[name]
     assert len(dynamics.passive_names) == dynamics.n - len(motors)
     assert set(dynamics.joint_names) == {*dynamics.driven_names, *dynamics.passive_names}
 
