@@ -118,6 +118,7 @@ class ClosedLoop:
                             'the torque at the start')
         if not held:
             self.pause(False)
+            self.world.wait(lambda: self.states, 'the first state')
 
     def pause(self, held):
         """Pause the world, or let it continue."""

@@ -110,7 +110,10 @@ class Kernel:
     def warm_up(self, *forms: str) -> None:
         """Compile forms, ``single`` or ``batch``, now instead of at the first call."""
         for form in forms:
-            self._single_function if form == 'single' else self._batch_function  # noqa: B018
+            if form == 'single':
+                self._single_function, self.single  # noqa: B018
+            else:
+                self._batch_function  # noqa: B018
 
     def compile(self, form: str) -> int:
         """Compile one form, ``single`` or ``batch``; return the address of its function."""
