@@ -71,7 +71,7 @@ class Case:
 
     def dynamics(self):
         return rd.dynamics_of(self.model, self.loops,
-                              friction_width=self.options.get('friction_width', 0.0))
+                              friction_width=self.options.get('friction_width'))
 
     def export(self, folder):
         return rd.export_c(self.model, folder, terms=self.terms, prefix='arm', loops=self.loops,
@@ -95,6 +95,10 @@ CASES = {
     'prismatic, any axes': lambda: Case(rd.load_model(random_robot(5))),
     'friction with a width': lambda: Case(rd.load_model(random_robot(8, joints=4)),
                                           options={'friction_width': 0.05}),
+    'widths of the motor file': lambda: Case(rd.load_model(planar_2r(), motors={'joints': {
+        'j1': {'friction_curve': {'coulomb': 1.0, 'stribeck': 0.5, 'stribeck_velocity': 0.2},
+               'friction_width': 0.04},
+        'j2': {'link_friction': {'coulomb': 0.5}, 'friction_width': 0.2}}})),
     'friction curves': lambda: Case(rd.load_model(planar_2r(), motors={'joints': {
         'j1': {'friction_curve': {'coulomb': 1.0, 'stribeck': 0.5, 'stribeck_velocity': 0.2}},
         'j2': {'friction_curve': {'viscous': 0.3, 'load': 0.1}}}})),

@@ -212,7 +212,7 @@ def test_smooth_friction():
     model = rd.load_model(text)
     sharp, smooth = rd.Dynamics(model), rd.Dynamics(model, friction_width=0.01)
     np.testing.assert_allclose(sharp.friction([0.0, -1e-6]), [0, -2 - 5e-7])
-    np.testing.assert_allclose(smooth.friction([0.0, 0.01]), [0, 0.005 + 2 / np.sqrt(2)])
+    np.testing.assert_allclose(smooth.friction([0.0, 0.01]), [0, 0.005 + 2 * np.sqrt(5) / 3])
     np.testing.assert_allclose(smooth.friction([5.0, -5.0]), sharp.friction([5.0, -5.0]),
                                rtol=1e-5)
 

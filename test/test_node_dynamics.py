@@ -234,8 +234,9 @@ def test_parameters(shared, panda):
     values, descriptors = world.parameters('dynamics', ['gravity', 'friction_width', 'autostart'])
     assert list(values[0].double_array_value) == [0.0, 0.0, -9.80665]
     assert all(d.description for d in descriptors) and descriptors[2].read_only
-    assert descriptors[1].floating_point_range[0].from_value == 0.0
-    assert not world.set_parameter('dynamics', 'friction_width', -1.0).successful
+    assert descriptors[1].floating_point_range[0].from_value == -1.0  # those of motors_file
+    for width in (-0.5, -1.5, float('nan')):
+        assert not world.set_parameter('dynamics', 'friction_width', width).successful
     assert not world.set_parameter('dynamics', 'rotor_model', 'magic').successful
     assert not world.set_parameter('dynamics', 'robot_description', '<robot/>').successful
     terms = world.collect(DynamicsTerms, '/dynamics/terms')

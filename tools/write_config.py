@@ -13,26 +13,22 @@ from robodyn_ros.nodes.declarations import NODES, parameters_of
 
 CONFIG = Path(__file__).resolve().parent.parent / 'config'
 FILES = {'gazebo_bridge': 'gazebo'}  # names of files that differ from the node's
-# values that differ from the default of the node: smooth, since references cross zero velocity
-OTHER = {'feedforward': {'friction_width': 0.01}}
 NOT_FROM_FILES = ('robot_description',)
 WIDTH = 99
 
 
 def config_of(node: str) -> str:
     """Return the content of a node's file."""
-    lines = [f'# Parameters of the node `{node}`, with their defaults unless stated otherwise;',
-             '# written by tools/write_config.py from the declarations in the node.',
+    lines = [f'# Parameters of the node `{node}`, with their defaults; written by',
+             '# tools/write_config.py from the declarations in the node.',
              '/**:', '  ros__parameters:']
     for name, one in sorted(parameters_of(node).items()):
         if name in NOT_FROM_FILES:
             continue
-        value = OTHER.get(node, {}).get(name, one.default)
         limits = '' if one.range is None else '; {:g} to {:g}'.format(*one.range)
-        default = '' if value == one.default else f'; default of the node: {one.default:g}'
-        lines += textwrap.wrap(one.description + limits + default, WIDTH,
+        lines += textwrap.wrap(one.description + limits, WIDTH,
                                initial_indent='    # ', subsequent_indent='    # ')
-        lines.append(f'    {name}: {_written(value)}')
+        lines.append(f'    {name}: {_written(one.default)}')
     return '\n'.join(lines) + '\n'
 
 

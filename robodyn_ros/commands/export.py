@@ -37,9 +37,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add('--parametric', action='store_true',
         help='make the dynamic parameters an argument of the functions, so that they can be '
         'replaced and payloads added at run time')
-    add('--friction-width', type=float, default=0.0, metavar='SPEED',
-        help='replace the sign of the velocity s in Coulomb friction by s / sqrt(s^2 + width^2), '
-        'rad/s or m/s (default: 0, the sign itself)')
+    add('--friction-width', type=float, metavar='SPEED',
+        help='width over which dry friction changes its sign at all joints, rad/s or m/s; 0: the '
+        'sign itself (default: those of the motor file)')
     add('--for-commands', action='store_true',
         help='leave out the gravity and friction that the robot adds to commanded torques, as '
         'commands_add in the section effort of the motor file says')

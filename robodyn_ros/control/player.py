@@ -301,7 +301,7 @@ class Player:
 
     def _moving(self, law: ControlLaw, q: Array, qd: Array) -> Array:
         """Return velocities that give friction its direction, and update `presliding`."""
-        qd = self._direction(qd, law.dynamics.friction_width)
+        qd = self._direction(law.dynamics, qd)
         self.presliding = self._past(law.dynamics, q, qd)
         return qd
 

@@ -2,15 +2,19 @@
 
 An arm that came to rest while moving upwards is still held by friction in that direction. If the
 sign of the velocity were used at rest, where it is zero or round-off of a spline, the Coulomb
-friction torque would vanish or chatter. With a smooth sign (``friction_width`` above 0) friction
-decreases continuously, and no direction is kept.
+friction torque would vanish or chatter. At joints with a smooth sign (``friction_width`` above 0)
+friction decreases continuously, and no direction is kept.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from robodyn_ros.dynamics import RobotDynamics
+from robodyn_ros.dynamics.joint_terms import friction_widths
 from robodyn_ros.dynamics.presliding import Presliding
 from robodyn_ros.spatial import Array
 
@@ -21,30 +25,41 @@ class RestingDirection:
     """Remembers the last direction of motion of each joint of a reference."""
 
     def __init__(self) -> None:
+        self._of: RobotDynamics | None = None
+        self._smooth: Any = None
         self._last: Array | None = None
 
     def forget(self) -> None:
         """Forget the last directions."""
         self._last = None
 
-    def __call__(self, qd: Array, friction_width: float) -> Array:
+    def __call__(self, dynamics: RobotDynamics, qd: Array) -> Array:
         """Return velocities whose signs are the directions of friction, shape (n,).
 
         Parameters
         ----------
+        dynamics : RobotDynamics
+            The robot.
         qd : ndarray, shape (n,)
             Velocities of the reference, rad/s or m/s.
-        friction_width : float
-            Width of the smooth sign of the dynamics, rad/s or m/s.
         """
-        if friction_width:
+        if dynamics is not self._of:
+            self._of, self._smooth = dynamics, _smooth_joints(dynamics)
+        if self._smooth.all():
             return qd
         rests = np.abs(qd) <= RESTING
         last = self._last
         if last is None or last.shape != qd.shape:
             last = np.zeros_like(qd)
         self._last = np.where(rests, last, np.sign(qd))
-        return np.where(rests & (self._last != 0), RESTING * self._last, qd)
+        return np.where(rests & ~self._smooth & (self._last != 0), RESTING * self._last, qd)
+
+
+def _smooth_joints(dynamics: RobotDynamics) -> NDArray[np.bool_]:
+    """Return at which independent joints the sign of dry friction is smooth, shape (n,)."""
+    model = dynamics.model
+    widths = friction_widths(model, dynamics.friction_width).link
+    return np.array([widths[model.body_joints.index(name)] > 0 for name in dynamics.joint_names])
 
 
 class PreslidingState:

@@ -34,8 +34,8 @@ from robodyn_ros.spatial import Array
 _KEYS = ('joints', 'gear_matrix', 'effort', 'contact', 'residual')  # the last two: observer
 _JOINT_KEYS = ('gear_ratio', 'rotor_inertia', 'armature', 'spin_axis', 'carrier', 'rotor_mass',
                'rotor_position', 'rotor_in_link', 'motor_friction', 'link_friction',
-               'friction_curve', 'friction_temperature', 'spring', 'ripple', 'drive_gain',
-               'stiffness', 'stiffness_damping')
+               'friction_curve', 'friction_width', 'friction_temperature', 'spring', 'ripple',
+               'drive_gain', 'stiffness', 'stiffness_damping')
 _INERTIAS = ('gear_ratio', 'armature', 'rotor_inertia')
 _FRICTION_KEYS = ('viscous', 'coulomb', 'offset')
 _SHORTEST_AXIS = 1e-8  # the direction of a shorter vector is round-off
@@ -101,6 +101,10 @@ def _with_joint(description: RobotDescription, joint: Joint, entry: Section,
         curve = _curve(entry.section('friction_curve', CURVE))
         description = replace(description, friction_curve={**description.friction_curve,
                                                            joint.name: curve})
+    if 'friction_width' in entry:
+        width = entry.number('friction_width', least=0)
+        description = replace(description, friction_width={**description.friction_width,
+                                                           joint.name: width})
     if 'spring' in entry:
         values = entry.section('spring', SPRING_PARAMETERS)
         spring = SpringTorque(**{key: values.number(key) for key in values})

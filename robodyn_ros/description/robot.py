@@ -335,6 +335,7 @@ class RobotDescription:
     motors: dict[str, Motor] = field(default_factory=dict)
     link_friction: dict[str, Friction] = field(default_factory=dict)
     friction_curve: dict[str, FrictionCurve] = field(default_factory=dict)
+    friction_width: dict[str, float] = field(default_factory=dict)
     springs: dict[str, SpringTorque] = field(default_factory=dict)
     ripple: dict[str, tuple[RippleLine, ...]] = field(default_factory=dict)
     friction_temperature: dict[str, FrictionTemperature] = field(default_factory=dict)

@@ -13,6 +13,7 @@ from robodyn_ros.dynamics.joint_terms import (
     armature_matrix,
     armature_torque,
     friction_torque,
+    friction_widths,
     spring_energy,
     spring_torque,
 )
@@ -61,15 +62,15 @@ class Catalogue:
     ----------
     model : Model
         The robot.
-    friction_width : float
-        Width of the smooth sign of Coulomb friction, rad/s or m/s; 0 for the sign itself.
+    friction_width : float, optional
+        Width of the smooth sign of dry friction, rad/s or m/s; default: those of the model.
     """
 
-    def __init__(self, model: Model, friction_width: float = 0.0):
-        self.model, self.width = model, friction_width
+    def __init__(self, model: Model, friction_width: float | None = None):
+        self.model, self.widths = model, friction_widths(model, friction_width)
         self.tree: Tree = build_tree(model)
         self.light: Tree = regroup(self.tree)  # same generalised forces with fewer parameters
-        self.fingerprint = fingerprint(model, friction_width)
+        self.fingerprint = fingerprint(model, self.widths)
 
     def _spec(self, name: str, arguments: Sequence[str], shape: tuple[int, ...],
               function: Callable[..., Any]) -> KernelSpec:
@@ -94,7 +95,7 @@ class Catalogue:
         """
         rigid = newton_euler(self.light, q, qd, qd, qdd, self.tree.gravity, self._root(base))
         return (rigid + armature_torque(self.model, qdd) + spring_torque(self.model, q)
-                + friction_torque(self.model, qd, self.width, rigid))
+                + friction_torque(self.model, qd, self.widths, rigid))
 
     @staticmethod
     def _root(base: Any) -> Motion | None:
@@ -140,8 +141,8 @@ class Catalogue:
     def friction(self, qd: Any, q: Any = None) -> Any:
         """Link- and motor-side friction; a pose adds the load of gravity and Coriolis torques."""
         if q is None or not self.model.friction_follows_load:
-            return friction_torque(self.model, qd, self.width)
-        return friction_torque(self.model, qd, self.width, newton_euler(
+            return friction_torque(self.model, qd, self.widths)
+        return friction_torque(self.model, qd, self.widths, newton_euler(
             self.light, q, qd, qd, np.zeros(self.model.n), self.tree.gravity))
 
     def mass_matrix(self, q: Any) -> Any:
@@ -166,7 +167,7 @@ class Catalogue:
 
             rigid = loads(still) + spring_torque(self.model, q)
             for _ in range(LOAD_SWEEPS):
-                friction = friction_torque(self.model, qd, self.width, loads(qdd))
+                friction = friction_torque(self.model, qd, self.widths, loads(qdd))
                 qdd = solve(tau - rigid - friction)
         return qdd
 
@@ -306,7 +307,7 @@ class Catalogue:
         return self._spec(
             f'{name}regressor {chosen}', ('q', 'qd', 'qdd', *more), (self.model.n, len(chosen)),
             lambda q, qd, qdd, base=None: standard_regressor(
-                self.model, self.tree, q, qd, qdd, self.width, chosen, self._root(base)))
+                self.model, self.tree, q, qd, qdd, self.widths, chosen, self._root(base)))
 
     def regressor_pullback_spec(self, columns: Sequence[int]) -> KernelSpec:
         """Gradient of ``sum(G * Y)`` with respect to q, qd and qdd, G constant; shape (3, n)."""
@@ -314,7 +315,7 @@ class Catalogue:
         self.model.require_fixed_base('the gradients of the dynamics')
 
         def function(q: Any, qd: Any, qdd: Any, g: Any) -> Any:
-            y = standard_regressor(self.model, self.tree, q, qd, qdd, self.width, chosen)
+            y = standard_regressor(self.model, self.tree, q, qd, qdd, self.widths, chosen)
             return pullback(y, g, (q, qd, qdd))
 
         return KernelSpec(f'{self.fingerprint}|regressor pullback {chosen}',

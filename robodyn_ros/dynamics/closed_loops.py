@@ -60,7 +60,7 @@ class ClosedLoopDynamics(LoopGradients):
         Positions of all joints from which the loops are first closed; they choose the assembly
         mode. Default: the start pose in ``loops``. Else zero; if the loops do not close from
         there, a closed pose near it is looked for, away from singularities if there is one.
-    friction_width : float
+    friction_width : float, optional
         See `Dynamics`.
 
     Attributes
@@ -313,5 +313,6 @@ class ClosedLoopDynamics(LoopGradients):
             base_motion=base_motion)
 
 
-def _make(model: Model, loops: Loops, home: Array, friction_width: float) -> ClosedLoopDynamics:
+def _make(model: Model, loops: Loops, home: Array,
+          friction_width: float | None) -> ClosedLoopDynamics:
     return ClosedLoopDynamics(model, loops, start=home, friction_width=friction_width)

@@ -30,19 +30,21 @@ class CompiledModel:
     ----------
     model : Model
         The robot.
-    friction_width : float
-        Width of the smooth sign of Coulomb friction, rad/s or m/s.
+    friction_width : float, optional
+        Width of the smooth sign of dry friction, rad/s or m/s; default: those of the model.
     threads : int
         Maximum number of threads for a batch.
     shared_code : bool
         Take the parameters as inputs of the compiled code, see `Dynamics`.
     """
 
-    def __init__(self, model: Model, *, friction_width: float = 0.0, threads: int = 1,
+    def __init__(self, model: Model, *, friction_width: float | None = None, threads: int = 1,
                  shared_code: bool = False):
         check_type('model', model, Model, A_MODEL)
-        if not (np.isfinite(friction_width) and friction_width >= 0):
-            raise ValueRangeError('friction_width', friction_width, 'a finite number >= 0')
+        if friction_width is not None and not (np.isfinite(friction_width)
+                                               and friction_width >= 0):
+            raise ValueRangeError('friction_width', friction_width, 'a finite number >= 0, or '
+                                  'None for those of the model')
         if threads < 1:
             raise ValueRangeError('threads', threads, 'at least 1')
         self.model, self.joints = model, model.joints
@@ -117,6 +119,6 @@ class CompiledModel:
         return self._kernels[key]
 
 
-def _make(kind: type[CompiledModel], model: Model, friction_width: float,
+def _make(kind: type[CompiledModel], model: Model, friction_width: float | None,
           threads: int, shared_code: bool) -> CompiledModel:
     return kind(model, friction_width=friction_width, threads=threads, shared_code=shared_code)

@@ -37,9 +37,10 @@ class Dynamics(Reactions, TaskSpace, ParameterFunctions, WholeBody):
     ----------
     model : Model
         The robot.
-    friction_width : float
-        Replaces the sign(s) of Coulomb friction by ``s / sqrt(s^2 + width^2)``, rad/s or m/s. With
-        0, the default, the sign itself is used.
+    friction_width : float, optional
+        Width w over which dry friction changes its sign, rad/s or m/s: the sign of the velocity s
+        is replaced by ``s sqrt(s^2 + 4 w^2) / (s^2 + 2 w^2)``. With 0, the sign itself is used. By
+        default, each joint has the width of the model, `Model.friction_width`.
     threads : int
         Maximum number of threads for a batch.
     shared_code : bool

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -10,14 +11,15 @@ from typing import Any
 import numpy as np
 
 from robodyn_ros.model import Model
+from robodyn_ros.spatial import Array
 
 
-def fingerprint(model: Model, friction_width: float) -> str:
+def fingerprint(model: Model, friction_widths: Sequence[Array]) -> str:
     """Digest of everything that the traced functions read, this package included."""
     frames = sorted((name, frame.body, frame.rotation.tobytes(), frame.translation.tobytes())
                     for name, frame in model.link_frames.items())
     return digest_of(
-        model.parent, model.prismatic, model.carrier, model.floating, friction_width, frames,
+        model.parent, model.prismatic, model.carrier, model.floating, *friction_widths, frames,
         model.gravity, model.axis, model.rotation, model.translation, model.row, model.offset,
         model.inertial_parameters, model.base_inertial_parameters, model.link_friction,
         model.motor_friction, model.armature, model.gear_ratio, model.motor_row, model.spin_axis,

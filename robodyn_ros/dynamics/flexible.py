@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 
 from robodyn_ros.dynamics.base_motion import BaseMotion
 from robodyn_ros.dynamics.dynamics import Dynamics
+from robodyn_ros.dynamics.joint_terms import friction_widths
 from robodyn_ros.dynamics.reactions import Wrenches
 from robodyn_ros.errors import ShapeError, UnknownNameError, ValueRangeError, check_type
 from robodyn_ros.kernels import smooth_sign
@@ -58,7 +59,7 @@ class FlexibleDynamics:
     model : Model
         The robot. A joint is elastic if its `Model.stiffness` is finite; its `Model.armature` must
         then be above 0.
-    friction_width : float
+    friction_width : float, optional
         Width of the smooth sign of Coulomb friction, see `Dynamics`.
 
     Raises
@@ -67,7 +68,7 @@ class FlexibleDynamics:
         No joint is elastic, an elastic joint has no rotor inertia, or a joint mimics another.
     """
 
-    def __init__(self, model: Model, *, friction_width: float = 0.0):
+    def __init__(self, model: Model, *, friction_width: float | None = None):
         check_type('model', model, Model, A_MODEL)
         model.require_fixed_base('FlexibleDynamics')
         if model.body_joints != model.joint_names and set(model.body_joints) != set(
@@ -90,7 +91,7 @@ class FlexibleDynamics:
         chi = model.standard_parameters.reshape(-1, len(PARAMETER_NAMES)).copy()
         bodies = np.array(order)[self.elastic]
         self._motor_friction = chi[bodies][:, MOTOR_FRICTION]
-        self._width = friction_width
+        self._widths = friction_widths(model, friction_width).motor[bodies]
         for parameter in (ROTOR, *MOTOR_FRICTION):
             chi[bodies, parameter] = 0.0
         self.links = Dynamics(model.with_standard_parameters(chi.ravel()),
@@ -301,8 +302,9 @@ class FlexibleDynamics:
 
     def _friction(self, speed: Array) -> Array:
         viscous, coulomb, offset = self._motor_friction.T
-        return np.asarray(
-            viscous * speed + coulomb * smooth_sign(speed, self._width) + offset, np.float64)
+        direction = [smooth_sign(s, width) for s, width in zip(
+            speed, self._widths.tolist(), strict=True)]
+        return np.asarray(viscous * speed + coulomb * direction + offset, np.float64)
 
     def _array(self, name: str, values: ArrayLike) -> Array:
         array = real_numbers(name, values)

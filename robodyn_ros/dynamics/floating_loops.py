@@ -50,7 +50,7 @@ class FloatingLoopDynamics:
         Cuts and independent joints, see `read_loops`.
     start : array-like, shape (b,), optional
         Positions of all joints from which the loops are first closed.
-    friction_width : float
+    friction_width : float, optional
         See `Dynamics`.
 
     Attributes
@@ -69,7 +69,7 @@ class FloatingLoopDynamics:
     """
 
     def __init__(self, model: Model, loops: Loops | str | Path | Mapping[str, Any], *,
-                 start: ArrayLike | None = None, friction_width: float = 0.0):
+                 start: ArrayLike | None = None, friction_width: float | None = None):
         check_type('model', model, Model, A_MODEL)
         if not model.floating:
             raise ValueRangeError('base', 'fixed', "'floating', see load_model; "
@@ -126,8 +126,8 @@ class FloatingLoopDynamics:
         return self.fixed.cuts
 
     @property
-    def friction_width(self) -> float:
-        """Width of the smooth sign of Coulomb friction, rad/s or m/s."""
+    def friction_width(self) -> float | None:
+        """Width of the smooth sign of dry friction, rad/s or m/s; None: those of the model."""
         return self.tree.friction_width
 
     @property
@@ -348,5 +348,6 @@ class FloatingLoopDynamics:
         return None if near is None else np.asarray(near, np.float64)[..., POSE:]
 
 
-def _make(model: Model, loops: Loops, home: Array, friction_width: float) -> FloatingLoopDynamics:
+def _make(model: Model, loops: Loops, home: Array,
+          friction_width: float | None) -> FloatingLoopDynamics:
     return FloatingLoopDynamics(model, loops, start=home, friction_width=friction_width)

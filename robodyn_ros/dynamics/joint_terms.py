@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from robodyn_ros.dynamics.tree import sparse_dot
 from robodyn_ros.kernels import sign, smooth_sign
 from robodyn_ros.model import Model
+from robodyn_ros.spatial import Array
 
 _HALVINGS = 6  # number of times the argument of the exponential is halved
 
@@ -25,7 +26,39 @@ def stribeck_decay(x: Any) -> Any:
     return value
 
 
-def friction_torque(model: Model, qd: Any, width: float, loads: Any = None) -> Any:
+class FrictionWidths(NamedTuple):
+    """Widths of the smooth sign of dry friction, rad/s or m/s.
+
+    Attributes
+    ----------
+    link, motor : ndarray, shape (b,)
+        Those of the friction of each joint's link side and motor side.
+    """
+
+    link: Array
+    motor: Array
+
+
+def friction_widths(model: Model, friction_width: float | None) -> FrictionWidths:
+    """Return the widths of all joints.
+
+    Parameters
+    ----------
+    model : Model
+        The robot. Where a gear matrix couples motors, the width of a motor is that of the joints
+        that it moves.
+    friction_width : float or None
+        One width for all joints; None: those of the model.
+    """
+    if friction_width is not None:
+        return FrictionWidths(*np.full((2, len(model.parent)), float(friction_width)))
+    of_joints = model.friction_width[[model.body_joints.index(name)
+                                      for name in model.joint_names]]
+    return FrictionWidths(model.friction_width,
+                          np.abs(model.motor_row[:, model.first_joint:]) @ of_joints)
+
+
+def friction_torque(model: Model, qd: Any, widths: FrictionWidths, loads: Any = None) -> Any:
     """Link- and motor-side friction at the coordinates, shape (n,) (Kolyubin 5.7-5.8).
 
     ``Fv s + Fc d + off`` for the velocity s and the direction d of each joint, and of each motor
@@ -38,8 +71,8 @@ def friction_torque(model: Model, qd: Any, width: float, loads: Any = None) -> A
         The robot.
     qd : ndarray, shape (n,)
         Velocities; floats or symbols.
-    width : float
-        Width of the smooth sign, rad/s or m/s.
+    widths : FrictionWidths
+        Widths of the smooth sign, see `friction_widths`.
     loads : ndarray, shape (n,), optional
         Torques that the gears transmit to the links; if omitted, ``Ft`` has no effect.
     """
@@ -53,11 +86,12 @@ def friction_torque(model: Model, qd: Any, width: float, loads: Any = None) -> A
     for i in np.flatnonzero(curved):
         load = None if loads is None else loads[np.flatnonzero(model.row[i])[0]]
         curve, speed = model.friction_curve[i].tolist(), sparse_dot(model.row[i], qd)
-        add(model.row[i], _curve(curve, speed, width, load))
-    for rows, parameters, plain in ((model.row, model.link_friction, ~curved),
-                                    (model.motor_row, model.motor_friction,
-                                     np.ones_like(curved))):
-        for row, (viscous, coulomb, offset), counts in zip(rows, parameters, plain, strict=True):
+        add(model.row[i], _curve(curve, speed, float(widths.link[i]), load))
+    for rows, parameters, width_of, plain in (
+            (model.row, model.link_friction, widths.link, ~curved),
+            (model.motor_row, model.motor_friction, widths.motor, np.ones_like(curved))):
+        for row, (viscous, coulomb, offset), width, counts in zip(
+                rows, parameters, width_of.tolist(), plain, strict=True):
             if not counts or not (viscous or coulomb or offset):
                 continue
             speed = sparse_dot(row, qd)

@@ -14,7 +14,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from robodyn_ros.dynamics.joint_terms import armature_matrix, friction_torque
+from robodyn_ros.dynamics.joint_terms import (
+    armature_matrix,
+    friction_torque,
+    friction_widths,
+)
 from robodyn_ros.dynamics.lagrange_bodies import Pose, RigidBodies
 from robodyn_ros.dynamics.quantities import Energy, Terms
 from robodyn_ros.errors import check_type
@@ -47,11 +51,11 @@ class LagrangeEuler:
     ----------
     model : Model
         The robot. Its base must be fixed; closed loops are left open.
-    friction_width : float
+    friction_width : float, optional
         Width of the smooth sign of Coulomb friction, see `Dynamics`.
     """
 
-    def __init__(self, model: Model, *, friction_width: float = 0.0):
+    def __init__(self, model: Model, *, friction_width: float | None = None):
         check_type('model', model, Model, A_MODEL)
         model.require_fixed_base('LagrangeEuler')
         self.model, self.friction_width = model, friction_width
@@ -222,8 +226,8 @@ class LagrangeEuler:
     def _friction(self, qd: Array, loads: Array) -> Array:
         qd, loads = np.broadcast_arrays(qd, loads)
         if qd.ndim == 1:
-            return np.asarray(friction_torque(self.model, qd, self.friction_width, loads),
-                              np.float64)
+            return np.asarray(friction_torque(self.model, qd, friction_widths(
+                self.model, self.friction_width), loads), np.float64)
         return np.array([self._friction(*one) for one in zip(qd, loads, strict=True)]
                         ).reshape(qd.shape)
 

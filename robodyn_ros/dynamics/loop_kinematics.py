@@ -35,7 +35,7 @@ class LoopKinematics(LoopSearch):
     """
 
     def __init__(self, model: Model, loops: Loops | str | Path | Mapping[str, Any], *,
-                 start: ArrayLike | None = None, friction_width: float = 0.0):
+                 start: ArrayLike | None = None, friction_width: float | None = None):
         model.require_fixed_base('ClosedLoopDynamics (FloatingLoopDynamics supports it)')
         if model.friction_follows_load:
             raise ValueRangeError('friction_curve', 'load', 'no load-dependent friction in '
@@ -201,8 +201,8 @@ class LoopKinematics(LoopSearch):
         return LoopClosure(catalogue, self.loops.cuts, self._free, self._bound)
 
     @property
-    def friction_width(self) -> float:
-        """Width of the smooth sign of Coulomb friction, rad/s or m/s."""
+    def friction_width(self) -> float | None:
+        """Width of the smooth sign of dry friction, rad/s or m/s; None: those of the model."""
         return self.tree.friction_width
 
     @property

@@ -103,16 +103,16 @@ class ParametricCatalogue(Catalogue):
     ----------
     model : Model
         The robot, a tree with a fixed base.
-    friction_width : float
-        Width of the smooth sign of Coulomb friction, rad/s or m/s.
+    friction_width : float, optional
+        Width of the smooth sign of dry friction, rad/s or m/s; default: those of the model.
     """
 
-    def __init__(self, model: Model, friction_width: float = 0.0):
+    def __init__(self, model: Model, friction_width: float | None = None):
         super().__init__(model, friction_width)
         model.require_fixed_base('code that is shared by several models')
         self._curved = bool(model.has_curve.any())
         self._structure = digest_of(
-            model.parent, model.prismatic, model.carrier, friction_width, model.gravity,
+            model.parent, model.prismatic, model.carrier, *self.widths, model.gravity,
             model.axis, model.rotation, model.translation, model.row, model.offset,
             model.gear_ratio, model.motor_row, model.spin_axis, self._curved,
             model.friction_follows_load, model.spring, model.ripple)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from robodyn_ros.description.robot import CURVE
+from robodyn_ros.dynamics.joint_terms import friction_widths
 from robodyn_ros.dynamics.protocol import RobotDynamics
 from robodyn_ros.kernels import smooth_sign
 from robodyn_ros.spatial import Array
@@ -88,7 +89,8 @@ class Presliding:
             'presliding', 'presliding_distance'))
         some = (size > 0) & (distance > 0) & (not dynamics.cuts) & (not model.floating)
         self.size, self.distance, self.row = size[some], distance[some], model.row[some]
-        self._width = dynamics.friction_width
+        widths = friction_widths(model, dynamics.friction_width).link[some]
+        self._widths = [float(width) for width in widths]
 
     def __bool__(self) -> bool:
         """Whether some joint has presliding friction."""
@@ -124,7 +126,9 @@ class Presliding:
         qd : ndarray, shape (..., n)
             Velocities, rad/s or m/s.
         """
-        direction = smooth_sign(qd @ self.row.T, self._width)
+        speeds = qd @ self.row.T
+        direction = np.stack([smooth_sign(speeds[..., k], width)
+                              for k, width in enumerate(self._widths)], axis=-1)
         return np.asarray((self.size * presliding_shape(state, direction)) @ self.row)
 
     def along(self, q: Array, qd: Array) -> Array:

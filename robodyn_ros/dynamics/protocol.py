@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
+import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from robodyn_ros.description.robot import Cut
@@ -75,8 +77,8 @@ class RobotDynamics(Protocol):
         ...
 
     @property
-    def friction_width(self) -> float:
-        """Width of the smooth sign of Coulomb friction, rad/s or m/s."""
+    def friction_width(self) -> float | None:
+        """Width of the smooth sign of dry friction, rad/s or m/s; None: those of the model."""
         ...
 
     def with_model(self, model: Model, *, friction_width: float | None = None,
@@ -140,7 +142,7 @@ class RobotDynamics(Protocol):
 
 def dynamics_of(robot: Model | RobotDynamics,
                 loops: Loops | str | Path | Mapping[str, Any] | None = None, *,
-                friction_width: float = 0.0) -> RobotDynamics:
+                friction_width: float | None = None) -> RobotDynamics:
     """Return the dynamics of a robot, with closed loops or without.
 
     Parameters
@@ -149,7 +151,7 @@ def dynamics_of(robot: Model | RobotDynamics,
         The robot; dynamics are returned unchanged.
     loops : Loops, str, Path or mapping, optional
         Definition of the closed loops, if there are any, see `read_loops`.
-    friction_width : float
+    friction_width : float, optional
         See `Dynamics`; used only if ``robot`` is a model.
 
     Raises
@@ -166,3 +168,22 @@ def dynamics_of(robot: Model | RobotDynamics,
     if robot.floating:
         return FloatingLoopDynamics(robot, loops, friction_width=friction_width)
     return ClosedLoopDynamics(robot, loops, friction_width=friction_width)
+
+
+def smoothed(dynamics: RobotDynamics, width: float) -> RobotDynamics:
+    """Return the same dynamics with dry friction whose sign is smooth at all joints.
+
+    Parameters
+    ----------
+    dynamics : RobotDynamics
+        The robot.
+    width : float
+        Width of the smooth sign for joints that have none, rad/s or m/s.
+    """
+    if dynamics.friction_width:
+        return dynamics
+    own = dynamics.model.friction_width
+    if dynamics.friction_width is None and own.any():
+        return dynamics.with_model(replace(dynamics.model,
+                                           friction_width=np.where(own > 0, own, width)))
+    return dynamics.with_model(dynamics.model, friction_width=width)

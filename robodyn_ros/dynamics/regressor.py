@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from robodyn_ros.dynamics.joint_terms import FrictionWidths
 from robodyn_ros.dynamics.newton_euler import Motion, base_motion, body_wrench, forward_pass
 from robodyn_ros.dynamics.tree import (
     Placement,
@@ -29,8 +30,9 @@ from robodyn_ros.spatial import inertia_components
 STANDARD = len(PARAMETER_NAMES)  # 17 for each body's joint
 
 
-def standard_regressor(model: Model, tree: Tree, q: Any, qd: Any, qdd: Any, width: float,
-                       columns: Sequence[int], base: Motion | None = None) -> Any:
+def standard_regressor(model: Model, tree: Tree, q: Any, qd: Any, qdd: Any,
+                       widths: FrictionWidths, columns: Sequence[int],
+                       base: Motion | None = None) -> Any:
     """Return columns of the regressor of `Model.standard_parameters`, shape (n, len(columns)).
 
     If the motion of the root is given, it contains gravity.
@@ -58,7 +60,8 @@ def standard_regressor(model: Model, tree: Tree, q: Any, qd: Any, qdd: Any, widt
             row = model.row[body] if of_link else model.motor_row[body]
             speed = sparse_dot(row, qd)
             place = (LINK_FRICTION if of_link else MOTOR_FRICTION).index(parameter)
-            value = (speed, smooth_sign(speed, width), 1.0)[place]
+            width = (widths.link if of_link else widths.motor)[body]
+            value = (speed, smooth_sign(speed, float(width)), 1.0)[place]
             for k in np.flatnonzero(row):
                 result[k, position] = row[k] * value
     return result

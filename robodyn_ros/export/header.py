@@ -8,6 +8,7 @@ import numpy as np
 
 from robodyn_ros._version import __version__
 from robodyn_ros.description.robot import CURVE
+from robodyn_ros.dynamics.joint_terms import friction_widths
 from robodyn_ros.errors import RobodynError
 from robodyn_ros.export.c_functions import SINCOS_ERROR, SINCOS_LIMIT
 from robodyn_ros.export.package import Package
@@ -182,21 +183,33 @@ def _parameters(model: Model) -> str:
 
 
 def _friction(package: Package) -> str:
-    model, width = package.model, package.dynamics.friction_width
+    model = package.model
     curved = [joint for joint, curve in zip(model.body_joints, model.friction_curve, strict=True)
               if not np.isnan(curve[0])]
     if curved and not package.parametric:
         slides = np.nan_to_num(model.friction_curve)[:, CURVE.index('presliding')] > 0
         return ('viscous, Coulomb and offset of links and motors; friction curves with Stribeck '
-                f'or load-dependent friction at {", ".join(curved)}' + (
+                f'or load-dependent friction at {", ".join(curved)}; dry friction follows '
+                f'{_direction(package)}' + (
                     '; presliding friction is not contained, because these functions have no '
                     'memory: after a reversal, Coulomb friction has its full size at once'
                     if slides.any() else ''))
     if package.parametric or model.link_friction.any() or model.motor_friction.any():
-        sign = ('the sign of the speed' if not width else
-                f's / sqrt(s^2 + w^2) of the speed s with w = {width:g} rad/s or m/s')
-        return f'viscous, Coulomb and offset of links and motors; Coulomb friction follows {sign}'
+        return ('viscous, Coulomb and offset of links and motors; Coulomb friction follows '
+                f'{_direction(package)}')
     return 'the model has none'
+
+
+def _direction(package: Package) -> str:
+    """Return what dry friction follows, in words."""
+    widths = friction_widths(package.model, package.dynamics.friction_width).link
+    if not widths.any():
+        return 'the sign of the speed'
+    width = f'{widths[0]:g}' if (widths == widths[0]).all() else ', '.join(
+        f'{width:.3g} ({joint})' for joint, width in zip(package.model.body_joints, widths,
+                                                         strict=True))
+    return (f's sqrt(s^2 + 4 w^2) / (s^2 + 2 w^2) of the speed s with w = {width} rad/s or m/s '
+            '(0: its sign)')
 
 
 def _rotors(model: Model) -> str:

@@ -96,7 +96,7 @@ def export_c(robot: Model | RobotDynamics, folder: str | Path, *,
              terms: Sequence[str] = DEFAULT_TERMS, prefix: str | None = None,
              single: bool = False, own_sincos: bool = False, parametric: bool = False,
              loops: Loops | str | Path | Mapping[str, object] | None = None,
-             friction_width: float = 0.0, origin: str = '',
+             friction_width: float | None = None, origin: str = '',
              license: str = UNDECLARED) -> list[Path]:
     """Write a robot's equations of motion as plain C (valid C99 and C++17).
 
@@ -124,7 +124,7 @@ def export_c(robot: Model | RobotDynamics, folder: str | Path, *,
         can be replaced and payloads added at run time.
     loops : Loops, str, Path or mapping, optional
         Definition of closed loops if ``robot`` is a model, see `read_loops`.
-    friction_width : float
+    friction_width : float, optional
         See `Dynamics`, rad/s or m/s; used only if ``robot`` is a model.
     origin : str
         Origin of identified parameters, which is written into the header.

@@ -13,6 +13,7 @@ from robodyn_ros.description.ripple import RippleLine
 from robodyn_ros.dynamics.joint_terms import stribeck_decay
 from robodyn_ros.dynamics.presliding import bristles, presliding_shape
 from robodyn_ros.errors import UnknownNameError
+from robodyn_ros.kernels import smooth_sign
 from robodyn_ros.model.kinds import FRICTION_TERMS
 from robodyn_ros.spatial import Array
 
@@ -83,10 +84,11 @@ class FrictionStates:
 class FrictionShape:
     """The friction model, and how its direction changes at standstill.
 
-    The direction is a number between -1 and 1. With a width it is
-    ``tanh(s / max(width * speed, floor))`` of the joint's speed s. Without a width it is sign(s),
-    and it keeps its last value while the joint is at rest, that is, while its speed stays below
-    the floor for longer than during a reversal.
+    The direction is a number between -1 and 1. With a width it is the `smooth_sign` of the joint's
+    speed s that `Dynamics` uses, and its width is ``max(width * speed, floor)``, which becomes the
+    `friction_width` of the identified `Model`. Without a width it is sign(s), and it keeps its
+    last value while the joint is at rest, that is, while its speed stays below the floor for
+    longer than during a reversal.
 
     Attributes
     ----------
@@ -158,6 +160,16 @@ class FrictionShape:
         """Return the speed ``row @ qd`` that noise may reach at rest, rad/s or m/s."""
         return float(np.abs(row) @ self.floor) if len(self.floor) else 0.0
 
+    def change(self, row: Array) -> float:
+        """Return the speed ``row @ qd`` over which friction changes its direction, rad/s or m/s.
+
+        It is 0 without a width.
+        """
+        if not self.width:
+            return 0.0
+        floor = self.floor if len(self.floor) else 0.0
+        return float(np.abs(row) @ np.maximum(self.width * self.speed, floor))
+
     def direction(self, speed: Array, row: Array) -> Array:
         """Return the direction of friction at single speeds.
 
@@ -170,7 +182,7 @@ class FrictionShape:
         """
         if not self.width:
             return np.sign(speed)
-        return np.tanh(speed / max(self.width * self.fast(row), self.noise(row)))
+        return np.asarray(smooth_sign(speed, self.change(row)))
 
     def directions(self, speed: Array, row: Array, rate: float) -> Array:
         """Return the direction of friction along a motion of consecutive samples.

@@ -67,7 +67,11 @@ def identified_model(linear: LinearModel, theta: Array, observations: Observatio
             if source.side == 'l' and terms <= set(PLACES):
                 curve[source.body] = _curve(linear, theta, source)
     model = linear.model.with_standard_parameters(chi)
-    return replace(model, friction_curve=curve, spring=spring, ripple=ripple,
+    width = linear.model.friction_width.copy()
+    if linear.friction_columns():
+        width[list(linear.bodies)] = [linear.friction.change(linear.model.row[body])
+                                      for body in linear.bodies]
+    return replace(model, friction_curve=curve, friction_width=width, spring=spring, ripple=ripple,
                    friction_temperature=_by_temperature(linear, theta))
 
 

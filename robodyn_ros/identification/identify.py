@@ -250,7 +250,8 @@ def _restored(model: Model, nominal: Model, settings: Settings) -> Model:
     if settings.friction == 'none' and nominal.effort.friction == 'removed':
         model = replace(model, link_friction=nominal.link_friction,
                         motor_friction=nominal.motor_friction,
-                        friction_curve=nominal.friction_curve)
+                        friction_curve=nominal.friction_curve,
+                        friction_width=nominal.friction_width)
     if settings.kind == 'links' and nominal.effort.rotors == 'removed':
         model = replace(model, armature=nominal.armature, spin_axis=nominal.spin_axis)
     return replace(model, gravity=nominal.gravity)

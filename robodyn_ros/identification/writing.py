@@ -170,6 +170,8 @@ def motors_of(model: Model) -> dict[str, Any]:
         if model.has_curve[body]:
             joints[joint]['friction_curve'] = dict(zip(
                 CURVE, model.friction_curve[body].tolist(), strict=True))
+        if model.friction_width[body]:
+            joints[joint]['friction_width'] = float(model.friction_width[body])
         if model.spring[body].any():
             joints[joint]['spring'] = dict(zip(
                 SPRING_PARAMETERS, model.spring[body].tolist(), strict=True))

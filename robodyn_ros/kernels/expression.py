@@ -245,10 +245,15 @@ def sign(value: Any) -> Any:
 
 
 def smooth_sign(value: Any, width: float) -> Any:
-    """Return ``value / sqrt(value^2 + width^2)``, a continuous sign; for width 0, the sign."""
+    """Return a continuous sign of a value s: ``s sqrt(s^2 + 4 w^2) / (s^2 + 2 w^2)``, width w.
+
+    It differs from ``tanh(s / w)`` by less than 0.023 and needs no exponential. For width 0, it is
+    the sign itself.
+    """
     if width == 0.0:
         return sign(value)
-    return value / np.sqrt(value * value + width * width)
+    square, twice = value * value, 2.0 * width * width
+    return value * np.sqrt(square + 2.0 * twice) / (square + twice)
 
 
 def trace(function: Callable[..., Any], sizes: Sequence[int]) -> tuple[Graph, list[int]]:

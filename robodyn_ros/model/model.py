@@ -72,29 +72,27 @@ class Model:
         Friction curves of the link side, see `FrictionCurve`: viscous, Coulomb, offset, asymmetric
         viscous, Stribeck and its velocity, fraction of the transmitted torque, presliding and its
         distance. A curve replaces ``link_friction``, which approximates it. NaN: no curve.
+    friction_width : ndarray, shape (b,)
+        Velocity over which dry friction changes its sign, rad/s or m/s; 0: at once.
     spring, ripple : ndarray, shape (b, 3), (b, 3, 3)
         Springs at the joints (`SpringTorque`: linear, sine and cosine, N m/rad and N m), and three
         lines of torque ripple (`RippleLine`: harmonic, 0 for no line, sine and cosine, N m).
     friction_temperature : ndarray, shape (b, 3)
         Temperature of this friction (degrees Celsius), and the change of viscous and Coulomb
         friction of the link side per kelvin, see `at_temperature`. NaN: not known.
-    armature : ndarray, shape (b,)
-        Ia, rotor inertia reflected to the joint, k_r^2 I_m.
-    gear_ratio, drive_gain : ndarray, shape (b,)
-        k_r, and joint torque per unit of current (nan where unknown).
+    armature, gear_ratio, drive_gain : ndarray, shape (b,)
+        Ia = k_r^2 I_m, rotor inertia reflected to the joint; k_r; joint torque per unit of current
+        (nan where unknown).
     stiffness, stiffness_damping : ndarray, shape (b,)
-        Stiffness and damping of the gears, seen at the joints, N m/rad and N m s/rad; an infinite
-        stiffness means a rigid joint. Only `FlexibleDynamics` takes them into account.
+        Those of the gears at the joints, N m/rad and N m s/rad; an infinite stiffness means a
+        rigid joint. Only `FlexibleDynamics` uses them.
     motor_row : ndarray, shape (b, n)
         Motor i turns at ``gear_ratio[i] * motor_row[i] @ qd`` (a gear matrix couples joints).
-    spin_axis : ndarray, shape (b, 3)
-        Rotor spin axes in the frame of body ``carrier``; nan where only the armature is used.
-    carrier : tuple of int
-        Body that carries the motor, -1 for the root.
-    link_frames : dict of str to LinkFrame
-        Every link of the description.
-    description : RobotDescription
-        The description from which the model was built.
+    spin_axis, carrier : ndarray, shape (b, 3), tuple of int
+        Rotor spin axes in the frames of the bodies that carry the motors (-1: the root); nan where
+        only the armature is used.
+    link_frames, description : dict of str to LinkFrame, RobotDescription
+        Every link of the description, and the description from which the model was built.
     floating : bool
         Whether the root link moves freely. Then the first six of the n velocities are the twist of
         the root link in its own axes, ``row`` and ``motor_row`` have zeros in these columns, and q
@@ -122,6 +120,7 @@ class Model:
     link_friction: Array
     motor_friction: Array
     friction_curve: Array
+    friction_width: Array
     spring: Array
     ripple: Array
     friction_temperature: Array

@@ -44,7 +44,7 @@ def motor_arrays(description: RobotDescription, tree: Bodies,
     bodies, rows = tree.bodies, tree.rows()
     count = len(bodies)
     link_friction, motor_friction = np.zeros((count, 3)), np.zeros((count, 3))
-    curve = np.full((count, len(CURVE)), np.nan)
+    curve, width = np.full((count, len(CURVE)), np.nan), np.zeros(count)
     spring = np.zeros((count, len(SPRING_PARAMETERS)))
     ripple = np.zeros((count, LINES, len(RippleLine._fields)))
     warmth = np.full((count, len(BY_TEMPERATURE)), np.nan)
@@ -60,6 +60,7 @@ def motor_arrays(description: RobotDescription, tree: Bodies,
         link_friction[i] = friction.viscous, friction.coulomb, friction.offset
         if joint.name in description.friction_curve:
             curve[i] = [getattr(description.friction_curve[joint.name], name) for name in CURVE]
+        width[i] = description.friction_width.get(joint.name, 0.0)
         if joint.name in description.springs:
             spring[i] = astuple(description.springs[joint.name])
         for k, line in enumerate(description.ripple.get(joint.name, ())):
@@ -87,7 +88,7 @@ def motor_arrays(description: RobotDescription, tree: Bodies,
         if rotor_model != 'armature':
             spin_axis[i] = clean(frame.rotation @ axis)
     return {'link_friction': link_friction, 'motor_friction': motor_friction,
-            'friction_curve': curve, 'spring': spring, 'ripple': ripple,
+            'friction_curve': curve, 'friction_width': width, 'spring': spring, 'ripple': ripple,
             'friction_temperature': warmth,
             'stiffness': stiffness, 'stiffness_damping': stiffness_damping,
             'armature': armature, 'gear_ratio': gear_ratio, 'drive_gain': drive_gain,

@@ -14,6 +14,7 @@ from std_srvs.srv import Trigger
 
 from robodyn_interfaces.msg import Contact as ContactMessage
 from robodyn_ros.dynamics import RobotDynamics, efforts
+from robodyn_ros.dynamics.protocol import smoothed
 from robodyn_ros.errors import RobodynError
 from robodyn_ros.model import Model
 from robodyn_ros.nodes.base import DynamicsNode
@@ -34,8 +35,8 @@ from robodyn_ros.observation import (
     constant_thresholds,
     external_wrench,
 )
+from robodyn_ros.observation.bands import SMOOTH
 from robodyn_ros.observation.contacts import ACCIDENTAL, INTENDED
-from robodyn_ros.observation.momentum import smoothed
 from robodyn_ros.observation.rest_check import RestCheck
 
 SENSOR_DATA = QoSProfile(depth=DEPTH, reliability=ReliabilityPolicy.BEST_EFFORT)
@@ -144,7 +145,7 @@ class Observer(DynamicsNode):
                 running.joints.joint_names:
             detector.state = before.detector.state
         self._command = None
-        dynamics = smoothed(running.dynamics)
+        dynamics = smoothed(running.dynamics, SMOOTH)
         dynamics.tree.warm_up('gravity', 'friction')
         self._now = Observation(
             running, dynamics, StateReader(running.joints),

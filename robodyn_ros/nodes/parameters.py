@@ -27,8 +27,8 @@ MODEL_PARAMETERS: tuple[tuple[str, Any, str], ...] = (
     ('gravity', [0.0, 0.0, -9.80665], 'gravitational acceleration in the root frame, m/s^2'),
     ('locked_joints', [''], 'joints that are locked at locked_positions'),
     ('locked_positions', [0.0], 'position of each of locked_joints, rad or m'),
-    ('friction_width', 0.0, 'width of the smooth sign of Coulomb friction, rad/s; 0: the sign '
-     'itself'),
+    ('friction_width', -1.0, 'width of the smooth sign of dry friction at all joints, rad/s or '
+     'm/s; 0: the sign itself; -1: those of motors_file, and 0 where it has none'),
     ('temperature_joints', [''], 'joints whose friction is adjusted to joint_temperatures, where '
      'motors_file has their friction_temperature'),
     ('joint_temperatures', [0.0], 'temperature of each of temperature_joints, degrees Celsius'),
@@ -61,7 +61,7 @@ def declare_common_parameters(node: Node) -> None:
             'the files given at the start', read_only=True)
     for name, default, description in MODEL_PARAMETERS:
         declare(node, name, default, description,
-                range_=(0.0, 10.0) if name == 'friction_width' else None)
+                range_=(-1.0, 10.0) if name == 'friction_width' else None)
 
 
 def model_options(node: Node, changes: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -84,7 +84,7 @@ def model_options(node: Node, changes: Mapping[str, Any] | None = None) -> dict[
         'loops': values['loops_file'] or None,
         'rotor_model': None if rotor_model == 'auto' else rotor_model,
         'locked_joints': dict(zip(names, values['locked_positions'], strict=False)),
-        'friction_width': values['friction_width'],
+        'friction_width': None if values['friction_width'] == -1.0 else values['friction_width'],
         'temperatures': dict(zip([name for name in values['temperature_joints'] if name],
                                  values['joint_temperatures'], strict=False)),
         'effort': values['effort'],

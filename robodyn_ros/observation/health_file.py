@@ -30,8 +30,8 @@ def fingerprint(model: Model, text: str) -> str:
     found = hashlib.sha256(text.encode(errors='replace'))
     found.update(repr((model.joint_names, model.effort)).encode())
     for values in (model.link_friction, model.motor_friction, model.friction_curve,
-                   model.spring, model.ripple,
-                   model.armature, model.gravity):
+                   model.friction_width, model.spring, model.ripple, model.armature,
+                   model.gravity):
         found.update(values.tobytes())
     return found.hexdigest()
 

@@ -12,22 +12,12 @@ from __future__ import annotations
 import numpy as np
 
 from robodyn_ros.dynamics import Dynamics, RobotDynamics
+from robodyn_ros.dynamics.protocol import smoothed
 from robodyn_ros.errors import ValueRangeError, check_type
 from robodyn_ros.observation.bands import SMOOTH
 from robodyn_ros.spatial import Array
 
 LONGEST_GAP = 0.1  # s between two states, after which the integral begins again
-
-
-def smoothed(dynamics: RobotDynamics) -> RobotDynamics:
-    """Return the dynamics with a smooth sign of Coulomb friction.
-
-    With the sign itself, the noise of the velocity of a joint at rest would become noise of the
-    residual as large as its friction.
-    """
-    if dynamics.friction_width > 0:
-        return dynamics
-    return dynamics.with_model(dynamics.model, friction_width=SMOOTH)
 
 
 class Momentum:
@@ -48,7 +38,7 @@ class Momentum:
         check_type('dynamics', dynamics, Dynamics,
                    'Dynamics of a robot without closed loops')
         dynamics.model.require_fixed_base('an observer')
-        self.dynamics = dynamics = smoothed(dynamics)
+        self.dynamics = dynamics = smoothed(dynamics, SMOOTH)
         self._terms = dynamics.tree.momentum_terms
         self._friction = bool(dynamics.model.link_friction.any()
                               or dynamics.model.motor_friction.any())

@@ -18,7 +18,9 @@ from numpy.typing import ArrayLike
 
 from robodyn_ros.description.robot import CURVE
 from robodyn_ros.dynamics import BaseMotion, FlexibleDynamics, RobotDynamics, dynamics_of
+from robodyn_ros.dynamics.joint_terms import friction_widths
 from robodyn_ros.dynamics.loops import Loops
+from robodyn_ros.dynamics.protocol import smoothed
 from robodyn_ros.errors import ShapeError, ValueRangeError
 from robodyn_ros.kernels.kernel import check_array
 from robodyn_ros.model import Model
@@ -75,7 +77,7 @@ def simulate(robot: Model | RobotDynamics | FlexibleDynamics,
              base_motion: Callable[[float], BaseMotion] | BaseMotion | None = None,
              events: Sequence[Callable[..., float]] = (),
              loops: Loops | str | Path | Mapping[str, Any] | None = None,
-             friction_width: float = FRICTION_WIDTH, method: str = 'DOP853', rtol: float = 1e-8,
+             friction_width: float | None = None, method: str = 'DOP853', rtol: float = 1e-8,
              atol: float = 1e-10, max_step: float = np.inf) -> SimulatedMotion:
     """Simulate a robot with the forward dynamics of this package.
 
@@ -106,8 +108,9 @@ def simulate(robot: Model | RobotDynamics | FlexibleDynamics,
         there, and ``direction`` 1 or -1 restricts it to one direction.
     loops : Loops, str, Path or mapping, optional
         Closed loops, if ``robot`` is a model that has them.
-    friction_width : float
-        Width of the smooth sign of Coulomb friction, rad/s or m/s, if ``robot`` is a model.
+    friction_width : float, optional
+        Width of the smooth sign of dry friction, rad/s or m/s, if ``robot`` is a model; default:
+        those of the model, and 1e-3 for joints that have none.
     method, rtol, atol, max_step
         Those of ``scipy.integrate.solve_ivp``. Friction and stiff springs can make 'LSODA' or
         'Radau' faster than the default.
@@ -129,8 +132,7 @@ def simulate(robot: Model | RobotDynamics | FlexibleDynamics,
     >>> swing = rd.simulate(model, q=[0.5, 0.0], duration=2.0)
     >>> held = rd.simulate(model, lambda t, q, qd: dynamics.gravity(q) - 20 * qd, q=q, duration=1)
     """
-    dynamics = dynamics_of(robot, loops, friction_width=friction_width) \
-        if isinstance(robot, Model) else robot
+    dynamics = _dynamics(robot, loops, friction_width) if isinstance(robot, Model) else robot
     plant: _Plant = _Elastic(dynamics, theta, theta_d) if isinstance(
         dynamics, FlexibleDynamics) else _Rigid(dynamics)
     if not (np.isfinite(duration) and duration > 0):
@@ -282,12 +284,19 @@ class _Elastic:
             q, qd, theta, theta_d, tau, f_ext=push, base_motion=base)])
 
 
-def _check_friction(model: Model, width: float) -> None:
+def _dynamics(model: Model, loops: Loops | str | Path | Mapping[str, Any] | None,
+              friction_width: float | None) -> RobotDynamics:
+    """Return the dynamics of a model, with a smooth sign of dry friction."""
+    dynamics = dynamics_of(model, loops, friction_width=friction_width)
+    return smoothed(dynamics, FRICTION_WIDTH) if friction_width is None else dynamics
+
+
+def _check_friction(model: Model, width: float | None) -> None:
     """Refuse friction that depends on the sign of the velocity, if this sign is not smooth."""
-    curve = np.nan_to_num(model.friction_curve)
-    dry = (model.link_friction[:, 1] != 0) | (model.motor_friction[:, 1] != 0) | curve[
-        :, DRY].any(axis=1)
-    if width == 0 and dry.any():
+    curve, widths = np.nan_to_num(model.friction_curve), friction_widths(model, width)
+    dry = (((model.link_friction[:, 1] != 0) | curve[:, DRY].any(axis=1)) & (widths.link == 0)
+           | (model.motor_friction[:, 1] != 0) & (widths.motor == 0))
+    if dry.any():
         raise ValueRangeError(
             'friction_width', 0.0, 'above 0, for example 1e-3: '
             f'{model.body_joints[int(np.argmax(dry))]} has Coulomb friction, whose sign chatters '
