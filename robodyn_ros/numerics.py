@@ -57,15 +57,18 @@ def real_numbers(name: str, values: ArrayLike, wanted: str = 'real numbers',
     Raises
     ------
     ShapeError
-        The values are complex numbers, truth values, text, dates or other objects.
+        The values are complex numbers, truth values, text, dates or other objects, or some of
+        them are masked.
     """
+    if np.ma.is_masked(values):  # the numbers below a mask are arbitrary
+        raise ShapeError(name, 'masked elements', f'{wanted}, for example values.filled(np.nan)')
     try:
         array = np.asarray(values)
         if array.dtype.kind in 'fiu' or (array.dtype.kind == 'O' and array.size and all(
                 isinstance(value, numbers.Real) for value in array.flat)):
             return array.astype(np.float64, copy=False)
         given = str(array.dtype) if array.dtype.kind != 'O' else type(values).__name__
-    except (TypeError, ValueError):  # lists of unequal lengths, for example
+    except (TypeError, ValueError, OverflowError):  # lists of unequal lengths, for example
         given = type(values).__name__
     raise ShapeError(name, f'values that are not real numbers ({given})', wanted)
 

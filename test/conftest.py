@@ -129,3 +129,28 @@ def pytest_runtest_makereport(item):
         report.sections.append(('stalls of the machine', (
             f'longest {recorder.worst(began):.3f} s, in all {recorder.total(began):.3f} s of '
             f'{time.monotonic() - began:.1f} s')))
+
+
+@pytest.fixture
+def assert_warmed_up(monkeypatch):
+    """A check that a method needs no further code once it has been warmed up."""
+    from robodyn_ros.kernels.compiler import COMPILER
+
+    needed = []
+    address = COMPILER.address
+
+    def noted(key, write_ir):
+        needed.append(key)
+        return address(key, write_ir)
+
+    monkeypatch.setattr(COMPILER, 'address', noted)
+
+    def check(dynamics, name, *arguments):
+        needed.clear()
+        dynamics.warm_up(name)
+        assert needed, name
+        needed.clear()
+        getattr(dynamics, name)(*arguments)
+        assert not needed, name
+
+    return check

@@ -267,6 +267,35 @@ def test_what_needs_a_fixed_base_says_so(flyer):
         Simulation(free)
 
 
+BODY = 1.0, (0.1, 0.02, 0), (0.05, 0, 0, 0.06, 0, 0.07)
+
+
+@pytest.mark.parametrize(('base', 'parts', 'what'), [
+    ('floating', (link('w'), link('a', *BODY),
+                  joint('j', 'revolute', 'w', 'a', axis=(0.6, 0, 0.8))),
+     "the base 'w' and the joint 'j' can move together"),
+    ('floating', (link('w'), link('a', *BODY), joint('j', 'planar', 'w', 'a', rpy=(1, 2, 3))),
+     "the base 'w' and the joints 'j_x', 'j_y', 'j_yaw' can move together"),
+    ('fixed', (link('w'), link('a'), link('b', *BODY), joint('j', 'revolute', 'w', 'a'),
+               joint('k', 'revolute', 'a', 'b')), "the joints 'j', 'k' can move together")])
+def test_joints_that_move_no_inertia_together_are_named(base, parts, what, rng):
+    """A massless link between two joints; without the error, accelerations were 1e16."""
+    model = rd.load_model(robot(*parts), base=base)
+    zero = np.zeros(model.n)
+    for shared in (False, True):
+        dynamics = rd.Dynamics(model, shared_code=shared)
+        assert np.isfinite(dynamics.inverse_dynamics(dynamics.home, zero, zero)).all()
+        with pytest.raises(rd.RobodynError, match=what):
+            dynamics.forward_dynamics(dynamics.home, zero, zero)
+
+
+def test_a_massless_base_that_two_joints_carry_moves(rng):
+    text = robot(link('w'), *(part for k in 'ab' for part in (link(k, *BODY), joint(
+        f'to_{k}', 'revolute', 'w', k, rng.normal(size=3), rng.normal(size=3)))))
+    model = rd.load_model(text, base='floating')
+    check_equations(rd.Dynamics(model), model, FreeFlyer(model, text), rng)
+
+
 def test_a_written_urdf_has_the_inertial_of_the_base(flyer, tmp_path):
     chi = flyer.standard_parameters.copy()
     chi[-10:] *= 1.1

@@ -91,6 +91,31 @@ def test_forces_at_the_cuts_complete_those_of_the_tree(linkage, rng):
     np.testing.assert_allclose(torque, [*tau, 0, 0], atol=1e-9)
 
 
+def test_torques_of_the_motors_alone(linkage, rng):
+    """The motor moves as wanted, and nothing but the wrench on the rod acts on the base."""
+    q, qd, _ = state(linkage, rng)
+    push, wanted = {'rod': rng.normal(size=6)}, rng.normal(size=(2, 1))
+    torques, qdd = linkage.driven_torques(q, qd, wanted, f_ext=push)
+    np.testing.assert_allclose(qdd[:, 6:], wanted)
+    for k in range(2):
+        back = linkage.forward_dynamics(q, qd, np.append(np.zeros(6), torques[k]), f_ext=push)
+        np.testing.assert_allclose(back, qdd[k], atol=1e-9 * np.abs(qdd).max())
+    with pytest.raises(rd.ShapeError, match='the same N for all'):
+        linkage.driven_torques(np.array([q, q]), qd, np.zeros((3, 1)))
+
+
+def test_a_base_that_can_turn_without_inertia_is_refused(rng):
+    """A massless base carries the linkage by a single joint."""
+    light = TEXT.replace('</robot>', link('root') + joint('j', 'revolute', 'root', 'base', axis=(
+        0.6, 0, 0.8)) + '</robot>')
+    dynamics = rd.FloatingLoopDynamics(rd.load_model(light, base='floating'),
+                                       LOOPS | {'driven': ['a', 'j']})
+    q, qd, tau = state(dynamics, rng)
+    with pytest.raises(rd.ValueRangeError, match='mass matrix is singular'):
+        dynamics.forward_dynamics(q, qd, tau)
+    assert np.isfinite(dynamics.driven_torques(q, qd, [1.0, 1.0])[0]).all()  # a motor holds it
+
+
 def test_wrenches_batches_and_copies(linkage, rng):
     q, qd, qdd = (np.array(part) for part in zip(
         *(state(linkage, rng) for _ in range(3)), strict=True))

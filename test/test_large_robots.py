@@ -7,7 +7,6 @@ import numpy as np
 import pinocchio as pin
 import pytest
 from robots import joint, link, random_robot, robot
-from test_dynamics_object import assert_warmed_up
 
 import robodyn_ros as rd
 from robodyn_ros.dynamics.articulated_body import is_articulated, solve_articulated
@@ -93,7 +92,7 @@ def test_products_of_factors_are_the_regressor(seed, base, rng):
 
 
 @pytest.mark.slow
-def test_a_long_chains_regressor_compiles_in_proportion_to_its_joints(rng):
+def test_a_long_chains_regressor_compiles_in_proportion_to_its_joints(rng, assert_warmed_up):
     model = rd.load_model(chain(75))
     dynamics = rd.Dynamics(model)
     q, qd, qdd = rng.normal(size=(3, 2, model.n))

@@ -19,7 +19,8 @@ from robodyn_ros.dynamics.catalogue import MOVING
 from robodyn_ros.dynamics.loop_gradients import LoopGradients
 from robodyn_ros.dynamics.loops import Loops
 from robodyn_ros.dynamics.quantities import Energy, FullMotion, Terms, state_by_state, times
-from robodyn_ros.dynamics.reactions import Wrenches
+from robodyn_ros.dynamics.reactions import Wrenches, wrenches_by_link
+from robodyn_ros.dynamics.underactuated import Underactuated
 from robodyn_ros.errors import ShapeError, UnknownNameError
 from robodyn_ros.kernels.kernel import check_array
 from robodyn_ros.model import Model
@@ -31,7 +32,11 @@ _NEEDED: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     **{name: (('terms',), ()) for name in ('terms', 'mass_matrix', 'gravity', 'coriolis',
                                            'friction')},
     **{name: ((name,), ()) for name in ('inverse_dynamics', 'forward_dynamics')},
-    'motion': (('full_motion',), ()),
+    **{name: (('full_motion',), ()) for name in ('motion', 'motion_matrix', 'velocities',
+                                                 'accelerations')},
+    **{name: (('',), ()) for name in ('positions', 'singularity')},
+    'driven_torques': (('inverse_dynamics', 'terms'), ()),
+    'constraint_forces': (('full_motion',), ('inverse_dynamics',)),
     'coriolis_matrix': (('full_motion',), ('terms', 'coriolis_matrix')),
     'energy': (('full_motion',), ('energy',)),
     **{name: (('full_motion',), (name,)) for name in ('regressor', 'wrenches', 'base_wrench')},
@@ -41,7 +46,7 @@ _NEEDED: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 }
 
 
-class ClosedLoopDynamics(LoopGradients):
+class ClosedLoopDynamics(LoopGradients, Underactuated):
     """Dynamics of a robot with closed loops, in its independent joints.
 
     Every method takes one state, arrays of shape (n,), or a batch, shape (N, n). The keyword
@@ -110,7 +115,7 @@ class ClosedLoopDynamics(LoopGradients):
         Raises
         ------
         UnknownNameError
-            There is no such method; the names are those of `Dynamics.warm_up`, and ``motion``.
+            There is no such method.
         """
         for name in names:
             if name not in _NEEDED:
@@ -119,7 +124,7 @@ class ClosedLoopDynamics(LoopGradients):
             for kernel in of_loops:
                 self._solver(kernel)
             self.tree.warm_up(*of_tree)
-            if name == 'joint_wrenches':
+            if name in ('joint_wrenches', 'constraint_forces'):
                 for cut in self.loops.cuts:
                     self.tree.warm_up_links('pose', *cut.links)
 
@@ -195,45 +200,6 @@ class ClosedLoopDynamics(LoopGradients):
         """Forces of external wrenches at the independent joints, in a pose of all joints."""
         return self._still(full).reduce(self.tree._external(full, f_ext))
 
-    def driven_torques(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, *,
-                       f_ext: Wrenches | None = None, base_motion: BaseMotion | None = None,
-                       near: ArrayLike | None = None) -> tuple[Array, Array]:
-        """Return the torques of the driven joints, and the accelerations of the passive ones.
-
-        No motor drives the passive independent joints, so their torques are zero, and their
-        accelerations follow from those of the driven joints.
-
-        Parameters
-        ----------
-        q, qd : array-like, shape (n,) or (N, n)
-            Positions and velocities of all independent joints.
-        qdd : array-like, shape (d,) or (N, d)
-            Accelerations of the d driven joints, in the order of `driven_names`.
-        f_ext, base_motion, near
-            See `Dynamics.inverse_dynamics` and `RobotDynamics`.
-
-        Returns
-        -------
-        torques : ndarray, shape (d,) or (N, d)
-        accelerations : ndarray, shape (n,) or (N, n)
-            Accelerations of all independent joints.
-        """
-        terms = self.terms(q, qd, near=near)
-        bias = terms.coriolis + terms.gravity + terms.friction
-        if f_ext is not None or base_motion is not None:
-            bias = self.inverse_dynamics(q, qd, np.zeros(self.n), f_ext=f_ext,
-                                         base_motion=base_motion, near=near)
-        driven = [k for k, name in enumerate(self.joint_names) if name in self.driven_names]
-        passive = [k for k in range(self.n) if k not in driven]
-        wanted = check_array(qdd, len(driven), 'qdd')
-        full = np.zeros((*bias.shape[:-1], self.n))
-        full[..., driven] = wanted
-        if passive:
-            pull = (times(terms.mass_matrix, full) + bias)[..., passive]
-            block = terms.mass_matrix[..., passive, :][..., passive]
-            full[..., passive] = -np.linalg.solve(block, pull[..., None])[..., 0]
-        return (times(terms.mass_matrix, full) + bias)[..., driven], full
-
     def constraint_forces(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, *,
                           f_ext: Wrenches | None = None, base_motion: BaseMotion | None = None,
                           near: ArrayLike | None = None) -> Array:
@@ -300,7 +266,8 @@ class ClosedLoopDynamics(LoopGradients):
         """
         motion = self.motion(q, qd, near=near)
         cuts = self.constraint_forces(q, qd, qdd, f_ext=f_ext, base_motion=base_motion, near=near)
-        total: dict[str, Any] = {link: np.asarray(one) for link, one in (f_ext or {}).items()}
+        total: dict[str, Any] = {link: np.asarray(one)
+                                 for link, one in wrenches_by_link(f_ext or {})}
         for k, cut in enumerate(self.loops.cuts):
             for link, point, sign in ((cut.links[1], cut.points[0, 1], 1.0),
                                       (cut.links[0], cut.points[0, 0], -1.0)):

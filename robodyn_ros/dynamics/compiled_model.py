@@ -18,7 +18,12 @@ from robodyn_ros.model import A_MODEL, Model
 from robodyn_ros.spatial import Array
 
 # kernels that methods need, if they are not of the method's own name
-_NEEDED = {'base_wrench': ('wrenches',), 'joint_wrenches': ('wrenches',)}
+_NEEDED: dict[str, tuple[str, ...]] = {
+    'base_wrench': ('wrenches',), 'joint_wrenches': ('wrenches',),
+    'state_space': ('forward_dynamics', 'mass_matrix'),
+    **{name: () for name in ('position_rates', 'positions', 'velocities', 'motion', 'singularity',
+                             'constraint_forces')}}
+OF_LINKS = {'pose': 'pose', 'jacobian': 'jacobian', 'jacobian_dot_qd': 'drift'}
 REGRESSOR = 'regressor'  # has a kernel for each choice of columns; that of all is compiled
 PULLBACK = 'inverse_dynamics_pullback'
 
@@ -41,10 +46,9 @@ class CompiledModel:
     def __init__(self, model: Model, *, friction_width: float | None = None, threads: int = 1,
                  shared_code: bool = False):
         check_type('model', model, Model, A_MODEL)
-        if friction_width is not None and not (np.isfinite(friction_width)
-                                               and friction_width >= 0):
-            raise ValueRangeError('friction_width', friction_width, 'a finite number >= 0, or '
-                                  'None for those of the model')
+        if not (np.isfinite(friction_width) and friction_width >= 0):
+            raise ValueRangeError('friction_width', friction_width, 'a finite number >= 0')
+        check_type('threads', threads, (int, np.integer), 'an integer of at least 1')
         if threads < 1:
             raise ValueRangeError('threads', threads, 'at least 1')
         self.model, self.joints = model, model.joints
@@ -86,8 +90,13 @@ class CompiledModel:
         ------
         UnknownNameError
             There is no such method.
+        ValueRangeError
+            The method has a kernel for each link, see `warm_up_links`.
         """
         for name in names:
+            if name in OF_LINKS:
+                raise ValueRangeError('warm_up', repr(name), f"warm_up_links('{OF_LINKS[name]}', "
+                                      'LINK), since each link has a kernel of its own')
             if name in _NEEDED:
                 self.warm_up(*_NEEDED[name])
             elif self._large is not None and name in self._large.names:

@@ -21,6 +21,7 @@ from robodyn_ros.dynamics.dynamics import Dynamics
 from robodyn_ros.dynamics.loops import Loops
 from robodyn_ros.dynamics.quantities import Energy, FullMotion, Terms, state_by_state, times
 from robodyn_ros.dynamics.reactions import Wrenches
+from robodyn_ros.dynamics.underactuated import Underactuated, solve_mass
 from robodyn_ros.errors import ShapeError, ValueRangeError, check_type
 from robodyn_ros.kernels.kernel import check_array
 from robodyn_ros.model import A_MODEL, Joints, Model
@@ -31,10 +32,11 @@ BASE, POSE = 6, 7  # velocities and positions of the base
 # kernels of the tree that methods need, if they are not those of the same method of the tree
 _NEEDED = {'coriolis': ('terms',), 'friction': ('terms',), 'base_wrench': ('inverse_dynamics',),
            'forward_dynamics': ('inverse_dynamics', 'mass_matrix'),
+           'driven_torques': ('inverse_dynamics', 'mass_matrix'),
            'coriolis_matrix': ('coriolis_matrix', 'mass_matrix')}
 
 
-class FloatingLoopDynamics:
+class FloatingLoopDynamics(Underactuated):
     """Dynamics of a robot with closed loops on a floating base, for example Cassie.
 
     Every method takes one state or a batch. With m independent joints, q has 7 + m elements: the
@@ -288,10 +290,7 @@ class FloatingLoopDynamics:
                                                         base_motion=base_motion))
         mass = np.swapaxes(motion.matrix, -1, -2) @ self.tree.mass_matrix(
             motion.q) @ motion.matrix
-        # scaled, since the elements have very different sizes
-        size = 1 / np.sqrt(np.diagonal(mass, axis1=-2, axis2=-1))
-        scaled = mass * size[..., :, None] * size[..., None, :]
-        return np.asarray(size * np.linalg.solve(scaled, (size * (tau - bias))[..., None])[..., 0])
+        return solve_mass(mass, tau - bias)
 
     def constraint_forces(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, *,
                           f_ext: Wrenches | None = None, base_motion: BaseMotion | None = None,

@@ -12,12 +12,25 @@ from robodyn_ros.kernels.expression import Scalar
 
 
 class SingularMassMatrixError(RobodynError):
-    """A coordinate moves no inertia, so M is singular; ``coordinate`` is its index."""
+    """M is singular in every pose; ``coordinate`` is the index of a coordinate without inertia.
 
-    def __init__(self, coordinate: int, joint: str = ''):
+    Parameters
+    ----------
+    coordinate : int
+        Index of the coordinate.
+    joint : str
+        Its name.
+    together : str
+        What moves in a motion of several joints that moves no inertia; default: the joint alone.
+    """
+
+    def __init__(self, coordinate: int, joint: str = '', together: str = ''):
         self.coordinate = coordinate
-        super().__init__(f'joint {joint or coordinate!r} moves no inertia: its acceleration is '
-                         'undefined; valid: mass beyond the joint, or an armature')
+        super().__init__(
+            f'{together} can move together without moving any inertia: their accelerations are '
+            'undefined; valid: mass and inertia of the links between them, or fewer joints'
+            if together else f'joint {joint or coordinate!r} moves no inertia: its acceleration '
+            'is undefined; valid: mass beyond the joint, or an armature')
 
 
 def solve_symmetric(matrix: Any, right: Any, order: Sequence[int]) -> Any:

@@ -21,6 +21,7 @@ from robodyn_ros.dynamics.joint_terms import (
 )
 from robodyn_ros.dynamics.lagrange_bodies import Pose, RigidBodies
 from robodyn_ros.dynamics.quantities import Energy, Terms
+from robodyn_ros.dynamics.reactions import wrenches_by_link
 from robodyn_ros.errors import check_type
 from robodyn_ros.kernels.kernel import check_array
 from robodyn_ros.model import A_MODEL, Model
@@ -233,7 +234,7 @@ class LagrangeEuler:
 
     def _external(self, q: ArrayLike, f_ext: Mapping[str, ArrayLike]) -> Array:
         total: Any = np.zeros(self.n)
-        for link, wrench in f_ext.items():
+        for link, wrench in wrenches_by_link(f_ext):
             total = total + np.einsum('...ij,...i->...j', self.jacobian(q, link),
                                       check_array(wrench, 6, f'f_ext[{link!r}]'))
         return np.asarray(total, np.float64)

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 from robodyn_ros.dynamics.catalogue import SLOPE
 from robodyn_ros.dynamics.forward_dynamics import SingularMassMatrixError
 from robodyn_ros.dynamics.joint_terms import armature_matrix
-from robodyn_ros.dynamics.mass_solver import uses_articulated
+from robodyn_ros.dynamics.mass_solver import require_regular, uses_articulated
 from robodyn_ros.kernels.kernel import check_array
 from robodyn_ros.spatial import Array
 
@@ -65,6 +65,8 @@ class LargeRobot:
 
     def function(self, name: str) -> Callable[..., Array]:
         """Return one of the functions in `names`."""
+        if name == 'forward_dynamics':
+            require_regular(self._model)
         found: Callable[..., Array] = getattr(self, name)
         return found
 

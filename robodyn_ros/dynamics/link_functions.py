@@ -7,9 +7,12 @@ from numpy.typing import ArrayLike
 
 from robodyn_ros.dynamics.catalogue import Points
 from robodyn_ros.dynamics.compiled_model import CompiledModel
+from robodyn_ros.errors import UnknownNameError
 from robodyn_ros.kernels import Kernel
 from robodyn_ros.numerics import real_numbers
 from robodyn_ros.spatial import Array
+
+KINDS = ('pose', 'jacobian', 'drift')  # of the kernels of links
 
 
 class LinkFunctions(CompiledModel):
@@ -20,7 +23,22 @@ class LinkFunctions(CompiledModel):
                                lambda: getattr(self.catalogue, f'{kind}_spec')(link))
 
     def warm_up_links(self, kind: str, *links: str) -> None:
-        """Compile the kernels of links, kind ``pose``, ``jacobian`` or ``drift``, now."""
+        """Compile the kernels of links now, see `warm_up`.
+
+        Parameters
+        ----------
+        kind : str
+            ``pose``, ``jacobian``, or ``drift`` (that of `jacobian_dot_qd`).
+        *links : str
+            Names of links.
+
+        Raises
+        ------
+        UnknownNameError
+            There is no such kind or link.
+        """
+        if kind not in KINDS:
+            raise UnknownNameError('kind', kind, KINDS)
         for link in links:
             self._link_kernel(kind, link).warm_up('single')
 

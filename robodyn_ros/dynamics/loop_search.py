@@ -125,6 +125,8 @@ class LoopSearch:
         where = self._where(q)
         if not np.isfinite(q).all():
             raise ValueRangeError('pose', where, 'finite numbers')
+        if not np.isfinite(start).all():
+            raise ValueRangeError('near', self._where_all(start), 'finite numbers')
         if not np.abs(q - start[self._free]).max(initial=0.0) < FARTHEST:
             raise ValueRangeError('pose', where, f'less than {FARTHEST:g} rad or m from the pose '
                                   'from which the loops are closed')

@@ -12,6 +12,7 @@ import numpy as np
 from robodyn_ros.description.robot import CURVE
 from robodyn_ros.dynamics.catalogue import Catalogue
 from robodyn_ros.dynamics.fingerprint import digest_of
+from robodyn_ros.dynamics.mass_solver import require_regular
 from robodyn_ros.kernels import KernelSpec
 from robodyn_ros.model import PARAMETER_NAMES, LinkFrame, Model
 from robodyn_ros.spatial import Array, inertia_components
@@ -130,6 +131,8 @@ class ParametricCatalogue(Catalogue):
         own = super().spec(name)
         if name not in SHARED:
             return own
+        if name == 'forward_dynamics':
+            require_regular(self.model)
         values = self._values()
 
         def function(*arrays: Any) -> Any:

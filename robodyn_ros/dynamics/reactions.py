@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import ItemsView, Mapping
 from typing import Any
 
 import numpy as np
@@ -10,11 +10,18 @@ from numpy.typing import ArrayLike
 
 from robodyn_ros.dynamics.base_motion import BaseMotion
 from robodyn_ros.dynamics.link_functions import LinkFunctions
-from robodyn_ros.errors import UnknownNameError
+from robodyn_ros.errors import UnknownNameError, check_type
 from robodyn_ros.kernels.kernel import check_array
 from robodyn_ros.spatial import Array
 
 Wrenches = Mapping[str, ArrayLike]  # by link: force and moment about its origin, root axes
+
+
+def wrenches_by_link(f_ext: Wrenches) -> ItemsView[str, ArrayLike]:
+    """Return links and wrenches; raise an error for anything but a mapping."""
+    check_type('f_ext', f_ext, Mapping, 'a mapping of links to wrenches, for example '
+               "{'tool': [0, 0, -10, 0, 0, 0]}")
+    return f_ext.items()
 
 
 class Reactions(LinkFunctions):
@@ -94,7 +101,7 @@ class Reactions(LinkFunctions):
         """Sum of the external wrenches beyond each joint, in the frame of its body; root last."""
         poses = self.kernel('body_poses').single(q)
         loads: list[Any] = [np.zeros(6) for _ in range(poses.shape[-3])]
-        for link, values in f_ext.items():
+        for link, values in wrenches_by_link(f_ext):
             frame = self.model.link_frame(link)
             wrench = check_array(values, 6, f'f_ext[{link!r}]')
             own = poses[..., frame.body, :, :]
@@ -113,7 +120,7 @@ class Reactions(LinkFunctions):
     def _external(self, q: ArrayLike, f_ext: Wrenches) -> Array:
         """Generalised forces ``sum J' F`` of external wrenches."""
         total: Any = 0.0
-        for link, wrench in f_ext.items():
+        for link, wrench in wrenches_by_link(f_ext):
             forces = check_array(wrench, 6, f'f_ext[{link!r}]')
             total = total + np.einsum('...ij,...i->...j', self.jacobian(q, link), forces)
         return np.asarray(total, np.float64)
