@@ -3,7 +3,8 @@
 All run in separate processes, in alternation, and receive the same states from this process. The
 relay does the least that an rclpy node can do: it publishes each JointState again, unchanged. The
 nodes answer the same states with gravity torques or external torques, as a JointState of the same
-joints.
+joints. The rows of Solo 12 are a relay of its 12 joints, and `dynamics` with a floating base,
+whose odometry arrives with every fourth state.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ if 'ROS_DOMAIN_ID' not in os.environ:
 import numpy as np
 import rclpy
 from builtin_interfaces.msg import Time
+from nav_msgs.msg import Odometry
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 
@@ -46,6 +48,9 @@ node.create_subscription(JointState, 'joint_states', publisher.publish, qos_prof
 rclpy.spin(node)
 '''
 _STAMP = struct.Struct('<iI')
+SOLO = 'solo_description/robots/solo12.urdf'
+EACH = 4  # states for each message of odometry
+FLOATING = ('--ros-args', '-p', 'odometry_topic:=odom')
 
 
 class Relay:
@@ -60,10 +65,10 @@ class Relay:
         self._process.wait()
 
 
-def measure(seconds: float, rate: float,
-            topic: str = '/dynamics/gravity') -> tuple[np.ndarray, int]:
-    """Latencies (s) of the answers to states of a moving arm; number of unanswered states."""
-    path = example_robots() / PANDA
+def measure(seconds: float, rate: float, topic: str = '/dynamics/gravity',
+            robot: str = PANDA, odometry: bool = False) -> tuple[np.ndarray, int]:
+    """Latencies (s) of the answers to states of a moving robot; number of unanswered states."""
+    path = example_robots() / robot
     model = load_model(path)
     context = rclpy.Context()
     rclpy.init(context=context)
@@ -71,6 +76,7 @@ def measure(seconds: float, rate: float,
     description = node.create_publisher(String, 'robot_description', LATCHED)
     description.publish(String(data=path.read_text()))
     states = node.create_publisher(JointState, 'joint_states', 10)
+    bases = node.create_publisher(Odometry, 'odom', 10)
     motion, sent, heard = SmoothMotion(model), {}, {}
     names, start = list(model.joint_names), time.time()
 
@@ -88,6 +94,12 @@ def measure(seconds: float, rate: float,
         message = JointState(name=names, position=q.tolist(), velocity=qd.tolist(),
                              effort=q.tolist())
         message.header.stamp = Time(sec=now // 10**9, nanosec=now % 10**9)
+        if odometry and len(sent) % EACH == 0:
+            base = Odometry()
+            base.header.stamp = message.header.stamp
+            base.pose.pose.position.z = 0.25
+            base.twist.twist.angular.z = float(qd[0])
+            bases.publish(base)
         sent[now] = time.perf_counter_ns()
         states.publish(message)
 
@@ -113,24 +125,28 @@ def measure(seconds: float, rate: float,
 
 def latency(seconds: float = 5.0, rounds: int = 3, rate: float = 1000.0) -> list[str]:
     """Measure relay and nodes in turn; return the lines of a table."""
-    topics = {'relay': '/dynamics/gravity', 'dynamics': '/dynamics/gravity',
-              'observer': '/observer/external_torque'}
-    found: dict[str, list[tuple[np.ndarray, int]]] = {name: [] for name in topics}
+    gravity = '/dynamics/gravity'
+    tried = {'relay': (gravity, PANDA), 'dynamics': (gravity, PANDA),
+             'observer': ('/observer/external_torque', PANDA),
+             'relay, Solo 12': (gravity, SOLO), 'dynamics, floating Solo 12': (gravity, SOLO)}
+    found: dict[str, list[tuple[np.ndarray, int]]] = {name: [] for name in tried}
     for _ in range(rounds):
-        for name, topic in topics.items():
-            with Relay() if name == 'relay' else NodeProcess(name):
-                found[name].append(measure(seconds, rate, topic))
+        for name, (topic, robot) in tried.items():
+            kind, floats = name.split(',')[0], 'floating' in name
+            with Relay() if kind == 'relay' else NodeProcess(kind, *FLOATING[:3 * floats]):
+                found[name].append(measure(seconds, rate, topic, robot, floats))
     lines = [f'latency at {rate:.0f} Hz, {rounds} x {seconds:.0f} s each, alternating',
-             f'{"":10} {"median":>9} {"99 %":>9} {"lost":>6} {"of":>7}']
+             f'{"":26} {"median":>9} {"99 %":>9} {"lost":>6} {"of":>7}']
     medians = {}
     for name, runs in found.items():
         late = np.concatenate([run[0] for run in runs]) * 1e6
         medians[name] = np.median([np.median(run[0]) for run in runs])
         lost = sum(run[1] for run in runs)
-        lines.append(f'{name:10} {np.median(late):6.0f} us {np.percentile(late, 99):6.0f} us '
+        lines.append(f'{name:26} {np.median(late):6.0f} us {np.percentile(late, 99):6.0f} us '
                      f'{lost:6d} {len(late) + lost:7d}')
-    lines += [f'{name}: {medians[name] / medians["relay"]:.2f} times the median of the relay'
-              for name in ('dynamics', 'observer')]
+    lines += [f'{name}: {medians[name] / medians[relay]:.2f} times the median of its relay'
+              for name, relay in (('dynamics', 'relay'), ('observer', 'relay'),
+                                  ('dynamics, floating Solo 12', 'relay, Solo 12'))]
     return lines
 
 

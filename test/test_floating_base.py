@@ -9,9 +9,11 @@ from robots import ROBOTS, joint, link, random_robot, robot, text_of
 import robodyn_ros as rd
 from robodyn_ros.commands.main import main
 from robodyn_ros.dynamics.catalogue import Catalogue
+from robodyn_ros.spatial import quaternion_of
 
 ALL = sorted(path.relative_to(ROBOTS).as_posix() for path in ROBOTS.rglob('*.urdf'))
 NO_LINK = 'ur_description/urdf/ur3.urdf'
+BODY = 1.0, (0.1, 0.02, 0), (0.05, 0, 0, 0.06, 0, 0.07)
 MASSLESS = ('romeo_description/urdf/romeo.urdf', 'romeo_description/urdf/romeo_laas_small.urdf')
 
 
@@ -253,6 +255,29 @@ def test_a_planar_joint_moves_in_its_plane(rng):
     assert np.allclose(across.axis[:3], [[0, 0, -1], [0, 1, 0], [1, 0, 0]])
 
 
+def test_the_motion_of_a_link_gives_that_of_its_base(flyer, rng):
+    """A camera on the base, whose pose and twist are computed from those of the base."""
+    text = robot(link('base', *BODY), link('camera'), link('leg', *BODY), joint(
+        'mount', 'fixed', 'base', 'camera', (0.3, 0.1, 0.2), (0.4, -1.2, 2.0)), joint(
+        'hip', 'revolute', 'base', 'leg'))
+    model = rd.load_model(text, base='floating')
+    dynamics, frame = rd.Dynamics(model), model.link_frames['camera']
+    q, qd = (np.array(part) for part in zip(*(state(model, rng)[:2] for _ in range(4)),
+                                            strict=True))
+    poses, jacobians = dynamics.pose(q, 'camera'), dynamics.jacobian(q, 'camera')
+    twists = np.einsum('tij,tj->ti', jacobians, qd).reshape(4, 2, 3)
+    pose = np.array([[*one[:3, 3], *quaternion_of(one[:3, :3])] for one in poses])
+    twist = np.einsum('tji,tkj->tki', poses[:, :3, :3], twists).reshape(4, 6)
+    found = frame.motion_of_body(pose, twist)
+    close(found[0][:, :3], q[:, :3])
+    close(found[0][:, 3:] * np.sign(np.sum(found[0][:, 3:] * q[:, 3:7], axis=1))[:, None],
+          q[:, 3:7])
+    close(found[1], qd[:, :6])
+    single = frame.motion_of_body(pose[0], twist[0])
+    close(single[0], found[0][0])
+    close(single[1], found[1][0])
+
+
 def test_what_needs_a_fixed_base_says_so(flyer):
     from robodyn_ros.simulation import Simulation
 
@@ -265,9 +290,6 @@ def test_what_needs_a_fixed_base_says_so(flyer):
                  link('b', 1.0), joint('j', 'revolute', 'a', 'b'))
     with pytest.raises(rd.RobodynError, match="base='fixed'"):
         Simulation(free)
-
-
-BODY = 1.0, (0.1, 0.02, 0), (0.05, 0, 0, 0.06, 0, 0.07)
 
 
 @pytest.mark.parametrize(('base', 'parts', 'what'), [

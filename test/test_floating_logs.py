@@ -51,7 +51,7 @@ def write_csv(path, content):
                header=','.join(content), comments='')
 
 
-def write_bag(path, samples, robot):
+def write_bag(path, samples, robot, child='trunk'):
     """Joint states without efforts, odometry every other sample, wrenches of both feet."""
     from rosbags.rosbag2 import StoragePlugin, Writer
     from rosbags.typesys import Stores, get_typestore
@@ -73,7 +73,7 @@ def write_bag(path, samples, robot):
                     make('geometry_msgs/msg/Quaternion', *map(float, q[3:7])))
         twist = make('geometry_msgs/msg/Twist', vector(qd[:3]), vector(qd[3:6]))
         still = np.zeros(36)
-        return make('nav_msgs/msg/Odometry', header(ns, 'odom'), 'trunk',
+        return make('nav_msgs/msg/Odometry', header(ns, 'odom'), child,
                     make('geometry_msgs/msg/PoseWithCovariance', pose, still),
                     make('geometry_msgs/msg/TwistWithCovariance', twist, still))
 
@@ -165,6 +165,24 @@ def test_a_bag_with_odometry_and_wrenches(robot, recorded, tmp_path):
     found = rd.identify_floating_base(robot, motion.q, motion.qd, motion.qdd,
                                       wrenches=motion.wrenches)
     assert found.error < 0.03 < 0.05 < found.nominal_error
+
+
+def test_a_bag_with_odometry_of_another_link(robot, recorded, tmp_path):
+    """It is converted if the link is fixed to the base, else refused."""
+    samples = {name: values[:60] for name, values in recorded[0].items()}
+    mounted = rd.load_model(dog().replace(
+        '<freejoint', '<body name="imu" pos="0.1 0.2 0.3" euler="10 20 30"/><freejoint', 1))
+    frame = mounted.link_frames['imu']
+    write_bag(tmp_path / 'imu', samples, robot, 'imu')
+    log = rd.read_floating_base_log(tmp_path / 'imu', mounted)
+    dynamics = rd.Dynamics(mounted)
+    poses = dynamics.pose(np.hstack([log.pose, samples['q'][:len(log), 7:]]), 'imu')
+    np.testing.assert_allclose(poses[:, :3, 3], samples['q'][:len(log), :3], atol=1e-5)
+    np.testing.assert_allclose(log.twist[:, 3:] @ frame.rotation,
+                               samples['qd'][:len(log), 3:6], atol=0.02)
+    write_bag(tmp_path / 'foot', samples, robot, 'footL')
+    with pytest.raises(rd.LogError, match="odometry of 'footL'.*fixed to the base: trunk"):
+        rd.read_floating_base_log(tmp_path / 'foot', robot)
 
 
 def test_wrenches_in_the_axes_of_their_links(robot, recorded, tmp_path):

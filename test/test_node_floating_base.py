@@ -23,7 +23,7 @@ from robodyn_interfaces.srv import SetModel  # noqa: E402
 from robodyn_ros.nodes.processes import NodeProcess  # noqa: E402
 from robodyn_ros.nodes.stamps import nanoseconds, set_nanoseconds  # noqa: E402
 from robodyn_ros.observation.inertial import rotation_of  # noqa: E402
-from robodyn_ros.spatial import quaternion_of  # noqa: E402
+from robodyn_ros.spatial import quaternion_of, rotation_from_quaternion  # noqa: E402
 
 pytestmark = pytest.mark.nodes
 
@@ -47,8 +47,10 @@ def odometry(ns, pose, twist, link='base'):
 def test_terms_of_a_floating_base_follow_odometry_and_joint_states(rng):
     world = World()
     dynamics = rd.Dynamics(rd.load_model(TEXT, base='floating'))
+    mounted = TEXT.replace('</robot>', link('sensor') + joint(
+        'mount', 'fixed', 'base', 'sensor', (0.1, 0.05, 0.2), (0.4, -0.3, 1.1)) + '</robot>')
     with NodeProcess('dynamics', '--ros-args', '-p', 'odometry_topic:=odom') as process:
-        world.describe(TEXT)
+        world.describe(mounted)
         world.wait_for_model('dynamics')
         terms = world.collect(DynamicsTerms, '/dynamics/terms')
         world.state(['hip'], [0.1], [0.2])
@@ -75,6 +77,25 @@ def test_terms_of_a_floating_base_follow_odometry_and_joint_states(rng):
         np.testing.assert_allclose(message.gravity, expected.gravity, atol=1e-12)
         np.testing.assert_allclose(message.coriolis, expected.coriolis, atol=1e-12)
         np.testing.assert_allclose(message.mass_matrix, expected.mass_matrix.ravel(), atol=1e-12)
+        at = dynamics.model.link_frames['base'], rd.load_model(
+            mounted, base='floating').link_frames['sensor']
+        assert at[0].body == at[1].body == -1
+        rotation = rotation_from_quaternion(q[3:7])  # the odometry of a link on the base
+        speed = twist[:3] + np.cross(twist[3:], at[1].translation)
+        ns = world.now()
+        world.publish(Odometry, 'odom', odometry(
+            ns, [*q[:3] + rotation @ at[1].translation, *quaternion_of(rotation @ at[1].rotation)],
+            [*speed @ at[1].rotation, *twist[3:] @ at[1].rotation], 'sensor'))
+        world.spin(0.2)
+        for _ in range(20):
+            world.state(['hip'], [0.7], [-0.4], ns=ns)
+            world.spin(0.2)
+            message = message_at(terms, ns)
+            if message is not None:
+                break
+        np.testing.assert_allclose(message.position[:3], q[:3], atol=1e-12)
+        np.testing.assert_allclose(message.velocity, qd, atol=1e-12)
+        np.testing.assert_allclose(message.gravity, expected.gravity, atol=1e-9)
         for kind, wrong in (('wrong_frame', odometry(ns, pose, twist, 'camera')),
                             ('not_a_rotation', odometry(ns, [0.0] * 7, twist)),
                             ('not_finite', odometry(ns, pose, [np.nan] * 6))):

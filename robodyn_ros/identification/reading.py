@@ -129,7 +129,7 @@ def _read(path: Path, form: LogFormat, model: Model,
     """Return the arrays of a file, the names of its joints, and notes."""
     if path.is_dir() or path.suffix in BAG_SUFFIXES:
         if model.floating:
-            return read_floating_bag(path, form)
+            return read_floating_bag(path, form, model)
         return read_bag(path, form, {
             joint.child: joint.name for joint in model.description.joints})
     if path.suffix in TABLES:

@@ -15,7 +15,7 @@ from robodyn_ros.errors import LogError, UnknownNameError
 from robodyn_ros.identification.floating_log import FloatingBaseLog
 from robodyn_ros.identification.log_format import LogFormat
 from robodyn_ros.identification.reading_bags import messages_of, read_bag
-from robodyn_ros.model import Model
+from robodyn_ros.model import LinkFrame, Model
 from robodyn_ros.spatial import Array, continuous_quaternions
 
 ODOMETRY = 'nav_msgs/msg/Odometry'
@@ -61,13 +61,21 @@ def _with_moments(arrays: dict[str, Array]) -> dict[str, Array]:
             for name, array in arrays.items()}
 
 
-def read_floating_bag(path: Path, form: LogFormat,
+def read_floating_bag(path: Path, form: LogFormat, model: Model,
                       ) -> tuple[dict[str, Array], list[str], list[str]]:
-    """Return the arrays of a bag, at the stamps of its joint states within its odometry."""
+    """Return the arrays of a bag, at the stamps of its joint states within its odometry.
+
+    Raises
+    ------
+    LogError
+        The bag lacks messages, or its odometry is that of a link that is not fixed to the base.
+    """
     arrays, names, notes = read_bag(path, form, {}, torques=False)
     states = messages_of(path, form.odometry_topic, (ODOMETRY,), notes)
     stamps, order = _stamps(states, path, form.odometry_topic)
     rows = np.array([_odometry(state) for state in states])[order]
+    frame = _measured_frame({state.child_frame_id for state in states}, model, path, form)
+    rows = np.hstack(frame.motion_of_body(rows[:, :7], rows[:, 7:]))
     rows[:, 3:7] = continuous_quaternions(rows[:, 3:7])
     inside = (arrays['time'] >= stamps[0]) & (arrays['time'] <= stamps[-1])
     if not inside.all():
@@ -97,6 +105,16 @@ def _stamps(messages: list[Any], path: Path, topic: str) -> tuple[Array, NDArray
     t = np.array([m.header.stamp.sec + m.header.stamp.nanosec * 1e-9 for m in messages])
     stamps, order = np.unique(t, return_index=True)
     return stamps, order
+
+
+def _measured_frame(names: set[str], model: Model, path: Path, form: LogFormat) -> LinkFrame:
+    """Return the frame, on the base, of the link whose motion the odometry measured."""
+    fixed = [name for name, frame in model.link_frames.items() if frame.body < 0]
+    if len(names) == 1 and (names <= {'', *fixed}):
+        return model.link_frames[names.pop() or model.description.root]
+    raise LogError(f'has odometry of {", ".join(map(repr, sorted(names)))} on '
+                   f'{form.odometry_topic!r} (child_frame_id)', source=str(path),
+                   valid=f'that of one link fixed to the base: {", ".join(fixed[:20])}')
 
 
 def _odometry(message: Any) -> list[float]:

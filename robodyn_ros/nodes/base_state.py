@@ -97,7 +97,7 @@ class OdometryBase:
 
     def __init__(self, topic: str, timeout: int, warn: Callable[[str, str], None]):
         self._topic, self._timeout, self._warn = topic, timeout, warn
-        self._link = ''
+        self._model: Model | None = None
         self._stamp: int | None = None
         self._pose, self._twist = np.zeros(7), np.zeros(6)
 
@@ -107,23 +107,21 @@ class OdometryBase:
                  _reported(self._read, 'odometry', self._warn), SENSOR)]
 
     def follow(self, model: Model) -> None:
-        """Expect the odometry of the model's root link."""
-        self._link, self._stamp = model.description.root, None
+        """Expect the odometry of the model's root link, or of a link fixed to it."""
+        self._model, self._stamp = model, None
 
     def _read(self, message: Any) -> None:
         """Keep the state in an Odometry message."""
-        if not self._link:
+        if self._model is None:
             return
-        if message.child_frame_id not in ('', self._link):
-            raise StateError('wrong_frame', f'child_frame_id is {message.child_frame_id!r}; '
-                             f'valid: {self._link!r}, the root link of the robot')
+        frame = frame_on_base(self._model, message.child_frame_id)
         place, turn = message.pose.pose.position, message.pose.pose.orientation
         linear, angular = message.twist.twist.linear, message.twist.twist.angular
         pose = np.array([place.x, place.y, place.z, turn.x, turn.y, turn.z, turn.w])
         twist = np.array([linear.x, linear.y, linear.z, angular.x, angular.y, angular.z])
         checked_pose(twist, pose[3:])
-        checked_pose(pose[:3], pose[3:])
-        self._pose, self._twist = pose, twist
+        pose[3:] = checked_pose(pose[:3], pose[3:])
+        self._pose, self._twist = frame.motion_of_body(pose, twist)
         self._stamp = nanoseconds(message.header.stamp)
 
     def at(self, stamp: Any) -> tuple[Array, Array]:
@@ -205,7 +203,8 @@ class InertialBase:
                 raise StateError('not_measured', f'the unit does not measure the {what}')
         stamp, unit = nanoseconds(message.header.stamp), message.header.frame_id
         if self._motion is None or unit != self._unit:
-            self._motion = InertialMotion(model.gravity, unit_frame(model, unit), self._bandwidth)
+            frame = frame_on_base(model, unit)
+            self._motion = InertialMotion(model.gravity, frame, self._bandwidth)
             self._unit, self._start = unit, stamp
         self._motion.measure((stamp - self._start) * 1e-9, rates, forces)
         if not self._world:
@@ -222,8 +221,8 @@ class InertialBase:
         return motion.state()
 
 
-def unit_frame(model: Model, name: str) -> LinkFrame:
-    """Return the frame of an inertial measurement unit in the base; '': that of the base.
+def frame_on_base(model: Model, name: str) -> LinkFrame:
+    """Return the frame of a link that is fixed to the base; '': that of the base itself.
 
     Raises
     ------
