@@ -4,6 +4,7 @@ import ctypes
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -154,5 +155,45 @@ assert kernel(4).single(np.ones(1)) == 4.0
 sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 '''
     done = subprocess.run([sys.executable, '-W', 'ignore', '-c', script], timeout=60,
+                          capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.skipif(not hasattr(os, 'fork'), reason='no fork here')
+def test_a_fork_while_another_thread_uses_a_robot_for_the_first_time_does_not_hang():
+    """The child computes with the same object and with a new one."""
+    urdf = Path(__file__).parent.parent / 'urdf/kuka_lwr4.urdf.xacro'
+    script = f'''
+import os, signal, sys, threading, time
+os.environ['ROBODYN_CACHE_DIR'] = ''
+import numpy as np
+import robodyn_ros as rd
+
+model = rd.load_model({str(urdf)!r})
+still = np.zeros(model.n)
+for _ in range(3):
+    dynamics, started = rd.Dynamics(model, friction_width=time.time()), threading.Event()
+
+    def use():
+        started.set()
+        for name in ('mass_matrix', 'gravity', 'coriolis', 'inverse_dynamics', 'energy'):
+            dynamics.warm_up(name)
+
+    thread = threading.Thread(target=use)
+    thread.start()
+    started.wait()
+    time.sleep(0.02)
+    child = os.fork()
+    if not child:
+        signal.alarm(20)
+        for one in (dynamics, rd.Dynamics(model)):
+            one.mass_matrix(still), one.gravity(still), one.terms(still, still)
+        os._exit(0)
+    thread.join()
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    if code:
+        sys.exit(f'the child ended with {{code}}')
+'''
+    done = subprocess.run([sys.executable, '-W', 'ignore', '-c', script], timeout=100,
                           capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

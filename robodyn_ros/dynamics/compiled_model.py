@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from robodyn_ros.dynamics.large_robots import LARGE, LargeRobot
 from robodyn_ros.dynamics.parametric import ParametricCatalogue
 from robodyn_ros.errors import UnknownNameError, ValueRangeError, check_type
 from robodyn_ros.kernels import Kernel, KernelSpec
+from robodyn_ros.lazy import cached_property
 from robodyn_ros.model import A_MODEL, Model
 from robodyn_ros.spatial import Array
 

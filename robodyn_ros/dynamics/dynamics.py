@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from robodyn_ros.dynamics.task_space import TaskSpace
 from robodyn_ros.dynamics.whole_body import WholeBody
 from robodyn_ros.errors import ShapeError
 from robodyn_ros.kernels.kernel import check_array
+from robodyn_ros.lazy import cached_property
 from robodyn_ros.model import Model
 from robodyn_ros.numerics import unknown
 from robodyn_ros.spatial import Array

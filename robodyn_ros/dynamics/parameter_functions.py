@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,6 +14,7 @@ from robodyn_ros.dynamics.normal_equations import NormalEquations, accumulate
 from robodyn_ros.errors import ShapeError
 from robodyn_ros.kernels import Kernel
 from robodyn_ros.kernels.kernel import check_array
+from robodyn_ros.lazy import cached_property
 from robodyn_ros.numerics import real_numbers
 from robodyn_ros.spatial import Array
 

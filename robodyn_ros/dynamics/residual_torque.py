@@ -8,7 +8,6 @@ from __future__ import annotations
 import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ import numpy as np
 
 from robodyn_ros.errors import DescriptionError, ShapeError, UnknownNameError
 from robodyn_ros.files import check_regular
+from robodyn_ros.lazy import cached_property
 from robodyn_ros.numerics import real_array
 from robodyn_ros.spatial import Array
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from robodyn_ros.dynamics.compiled_model import CompiledModel
 from robodyn_ros.kernels.kernel import check_array
+from robodyn_ros.lazy import cached_property
 from robodyn_ros.numerics import unknown
 from robodyn_ros.spatial import Array
 

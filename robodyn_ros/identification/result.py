@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -25,6 +24,7 @@ from robodyn_ros.identification.signals import Filtering
 from robodyn_ros.identification.statistics import Uncertainty
 from robodyn_ros.identification.validation import Validation, drawn, validate_on
 from robodyn_ros.identification.verdict import Evidence
+from robodyn_ros.lazy import cached_property
 from robodyn_ros.model import Model
 from robodyn_ros.packages import package
 from robodyn_ros.spatial import Array

@@ -5,7 +5,6 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -22,6 +21,7 @@ from robodyn_ros.identification.verdict import (
     Thresholds,
     judge,
 )
+from robodyn_ros.lazy import cached_property
 from robodyn_ros.numerics import safe_divide
 from robodyn_ros.packages import package
 from robodyn_ros.spatial import Array

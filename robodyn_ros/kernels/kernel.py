@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from robodyn_ros.kernels.expression import trace
 from robodyn_ros.kernels.fast_call import fast_call
 from robodyn_ros.kernels.instructions import LANES
 from robodyn_ros.kernels.llvm_ir import write_ir
+from robodyn_ros.lazy import cached_property
 from robodyn_ros.numerics import real_numbers
 from robodyn_ros.spatial import Array
 

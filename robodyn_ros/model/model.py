@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from robodyn_ros.description.robot import EffortMeaning, Finding, RobotDescription
 from robodyn_ros.errors import UnknownNameError, ValueRangeError
 from robodyn_ros.html_table import html_table
+from robodyn_ros.lazy import cached_property
 from robodyn_ros.model.friction_temperature import friction_at
 from robodyn_ros.model.joints import Joints
 from robodyn_ros.model.link_frame import LinkFrame

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 
 from robodyn_ros.identification.estimation import Estimate, least_squares
 from robodyn_ros.identification.observations import Observations, merge
+from robodyn_ros.lazy import cached_property
 from robodyn_ros.spatial import Array
 
 
