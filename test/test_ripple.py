@@ -11,6 +11,10 @@ import robodyn_ros as rd
 from robodyn_ros.export.symbolic import equations
 from robodyn_ros.identification.ripple_choice import lines_of
 from robodyn_ros.identification.writing import motors_of, parameters_of
+from robodyn_ros.report.figures import figures_of, ripple_figure
+from robodyn_ros.report.html import save_report
+from robodyn_ros.report.pictures import pictures_of
+from robodyn_ros.report.tables import ripple_table
 from robodyn_ros.simulation import Simulation
 
 RIPPLE = {'j1': [{'harmonic': 100, 'sine': 0.5, 'cosine': -0.2}],
@@ -116,3 +120,54 @@ def test_a_line_that_is_in_one_log_alone_does_not_join(rng):
     both = lines_of(q, [e[0] + 0.8 * wave[0], e[1] + 0.8 * wave[1]])
     assert [one.line.harmonic for one in both] == [60]
     assert both[0].line.sine == pytest.approx(0.8, abs=0.1)
+
+
+def test_a_fixed_friction_model_keeps_the_ripple_of_the_description(rng):
+    """It is subtracted from the torques, so that it does not disturb the fit."""
+    line = {'harmonic': 60, 'sine': 1.0, 'cosine': 2.0}
+    motors = {'joints': {'joint2': {'ripple': [line]}}}
+    known, plain = rd.load_model(PLANAR, motors=motors), rd.load_model(PLANAR)
+    motion = fourier_motion(known, rng, 20, 200)
+    log = log_of(known, motion)
+    kept = rd.identify(known, log, friction='coulomb')
+    np.testing.assert_array_equal(kept.model.ripple, known.ripple)
+    assert kept.training_.total < 0.1 * rd.identify(plain, log, friction='coulomb').training_.total
+    assert not any('ripple' in note for note in kept.notes)
+    np.testing.assert_allclose(
+        kept.predict(*motion[1:], consistent=True), rd.Dynamics(kept.model).inverse_dynamics(
+            *motion[1:]), atol=1e-9)
+
+
+def test_a_remark_names_ripple_that_the_identified_model_lacks(rng):
+    lines = {'joints': {'joint2': {'ripple': [{'harmonic': 60, 'sine': 1.0, 'cosine': 2.0}]}}}
+    known, plain = rd.load_model(PLANAR, motors=lines), rd.load_model(PLANAR)
+    motion = fourier_motion(plain, rng, 20, 200)
+    found = rd.identify(known, log_of(plain, motion))
+    assert not found.model.ripple.any()
+    said = 'lacks the torque ripple that the description gives to joint2: '
+    assert any(said + 'these logs do not show it' in note for note in found.notes)
+    log = replace(log_of(plain, motion), tau_motor=np.asarray(log_of(plain, motion).tau))
+    both = rd.identify(known, log, kind='links_and_drives', friction='coulomb')
+    assert any(said + 'the kind links_and_drives has none' in note for note in both.notes)
+
+
+def test_the_report_shows_ripple_as_a_table_and_a_figure(tmp_path, rng):
+    line = {'harmonic': 60, 'sine': 0.6, 'cosine': -0.8}
+    known = rd.load_model(PLANAR, motors={'joints': {'joint2': {'ripple': [line]}}})
+    log = log_of(known, fourier_motion(known, rng, 20, 200))
+    first, last = log.split(0.7)
+    result = rd.identify(known, first, friction='coulomb')
+    assert ripple_table(result).rows == [['joint2', '60', '6', '1', '0.6', '-0.8']]
+    (panel,) = ripple_figure(result).panels
+    assert panel.title == 'joint2: 60 periods a turn, 1 N m'
+    means, identified = panel.traces
+    want = np.interp(means.x, identified.x, identified.y)
+    np.testing.assert_allclose(means.y, want, atol=0.1)
+    validation = rd.validate(result, last)
+    figures = figures_of(result, validation)
+    save_report(result, validation, rd.validate(result, last, consistent=True),
+                tmp_path / 'report.html', figures, pictures_of(figures))
+    page = (tmp_path / 'report.html').read_text('utf-8')
+    assert '<h3>Torque ripple</h3>' in page and 'ripple-chart' in page
+    plain = rd.identify(rd.load_model(PLANAR), first, friction='coulomb')
+    assert 'ripple' not in figures_of(plain, validation) and not ripple_table(plain).rows

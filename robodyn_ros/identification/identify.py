@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from types import NoneType
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -39,8 +39,9 @@ from robodyn_ros.identification.pieces import Piece, Spectrum, pieces_of
 from robodyn_ros.identification.remarks import remarks
 from robodyn_ros.identification.residual_model import residual_model
 from robodyn_ros.identification.result import Result
+from robodyn_ros.identification.ripple import known_ripple, lost_ripple
 from robodyn_ros.identification.ripple_choice import with_ripple
-from robodyn_ros.identification.settings import SettingOptions, Settings
+from robodyn_ros.identification.settings import SettingOptions, Settings, known_parameters
 from robodyn_ros.identification.signals import (
     Segment,
     describe,
@@ -115,7 +116,10 @@ def identify(model: Model | RobotDynamics, logs: Log | Sequence[Log],
     notes += effort_notes(whole, segments)
     report_progress('friction')
     shape = first_shape(dynamics, segments, spectrum, filters.filtering.cutoff)
-    choice = friction_for(dynamics, segments, shape, filters.filtering, chosen, options, notes)
+    wanted = chosen
+    if options['slow'].any() and chosen.friction_width is None:
+        wanted = replace(chosen, friction_width=0.0)  # joints that stick would seem to show one
+    choice = friction_for(dynamics, segments, shape, filters.filtering, wanted, options, notes)
     report_progress('base parameters')
     linear = LinearModel(dynamics, chosen.kind, friction=choice.shape, joints=chosen.joints,
                          payload=chosen.payload)
@@ -123,10 +127,13 @@ def identify(model: Model | RobotDynamics, logs: Log | Sequence[Log],
     report_progress('observation matrices')
     observations = Observations(linear, segments, decimation=filters.filtering.decimation,
                                 known=known_parameters(chosen), **options)
+    if chosen.friction != 'auto':
+        observations = observations.with_ripple(known_ripple(linear))
+        linear = observations.linear
     blocks = list(observations.blocks())
     folds = [factors_of(block, part) for block in blocks
              for part in _parts(len(block.t), max(1, -(-FOLDS // len(blocks))))]
-    base = _excited(base, merge(folds), notes)
+    base = _excited(base, merge(folds), observations.known, notes)
     report_progress('estimate')
     problem = Problem(observations, base.kept, folds, counts_of(blocks))
     estimate = estimate_by(chosen.method, problem)
@@ -136,6 +143,7 @@ def identify(model: Model | RobotDynamics, logs: Log | Sequence[Log],
         report_progress('torque ripple')
         observations = with_ripple(observations, found.theta_, notes)
         linear = observations.linear
+    notes += lost_ripple(linear)
     report_progress('physical consistency')
     consistent = consistent_estimate(linear, problem.around(estimate), estimate.sigma,
                                      prior=chosen.prior, known=observations.known)
@@ -302,24 +310,9 @@ def _parts(size: int, count: int) -> list[slice]:
     return [slice(int(a), int(b)) for a, b in zip(edges[:-1], edges[1:], strict=True)]
 
 
-def known_parameters(settings: Settings) -> dict[str, float]:
-    """Return parameters that the settings give, by their names.
-
-    Raises
-    ------
-    IdentificationError
-        The mass of the payload is not above 0, or no link carries it.
-    """
-    if settings.payload_mass is None:
-        return {}
-    if settings.payload is None or not settings.payload_mass > 0:
-        raise IdentificationError(f'payload_mass is {settings.payload_mass}; valid: a number > 0 '
-                                  'with the link that carries the payload')
-    return {'m:payload': settings.payload_mass}
-
-
-def _excited(base: BaseParameters, factors: Array, notes: list[str]) -> BaseParameters:
-    """Return the base parameters that this motion excites."""
+def _excited(base: BaseParameters, factors: Array, known: Mapping[int, float],
+             notes: list[str]) -> BaseParameters:
+    """Return the base parameters that this motion excites, without known ones."""
     norms = np.sqrt((factors[:, :, list(base.kept)] ** 2).sum(axis=(0, 1)))
     still = [k for k, norm in enumerate(norms) if norm <= UNEXCITED * norms.max()]
     if not still:
@@ -327,8 +320,9 @@ def _excited(base: BaseParameters, factors: Array, notes: list[str]) -> BasePara
     if len(still) == base.count:
         raise IdentificationError('no sample can be used, or the robot does not move; valid: a '
                                   'lower slow or guard, or a longer log')
-    notes.append('not excited at all by this motion: '
-                 + ', '.join(base.names[k] for k in still))
+    unknown = [base.names[k] for k in still if base.kept[k] not in known]
+    if unknown:
+        notes.append(f'not excited at all by this motion: {", ".join(unknown)}')
     return _only(base, [k for k in range(base.count) if k not in still])
 
 

@@ -8,7 +8,7 @@ from typing import Any, TypedDict
 
 import scipy
 
-from robodyn_ros.errors import UnknownNameError, ValueRangeError
+from robodyn_ros.errors import IdentificationError, UnknownNameError, ValueRangeError
 from robodyn_ros.keywords import checked_fields
 from robodyn_ros.model.kinds import FRICTION_NAMES, METHODS, RESIDUAL_MODELS, kind_of
 
@@ -82,7 +82,8 @@ class Settings:
         A friction model, see `FrictionShape`; ``auto`` chooses one by cross-validation.
     friction_width : float, optional
         Width of the smooth sign of Coulomb friction, as a fraction of each joint's fast speed
-        (the 95th percentile). By default it is chosen with the friction model, or zero.
+        (the 95th percentile). By default it is chosen with the friction model; it is zero if
+        slow samples are left out, or if the friction model is set.
     method : str
         ``weighted`` least squares, ``ordinary`` least squares, ``huber`` against outliers,
         ``total`` least squares, ``instrumental`` variables of a simulated robot, ``didim`` or
@@ -162,3 +163,19 @@ class SettingOptions(TypedDict, total=False):
     guard: float | None
     prior: float | None
     residual_model: str
+
+
+def known_parameters(settings: Settings) -> dict[str, float]:
+    """Return parameters that the settings give, by their names.
+
+    Raises
+    ------
+    IdentificationError
+        The mass of the payload is not above 0, or no link carries it.
+    """
+    if settings.payload_mass is None:
+        return {}
+    if settings.payload is None or not settings.payload_mass > 0:
+        raise IdentificationError(f'payload_mass is {settings.payload_mass}; valid: a number > 0 '
+                                  'with the link that carries the payload')
+    return {'m:payload': settings.payload_mass}

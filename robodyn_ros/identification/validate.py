@@ -10,7 +10,6 @@ from robodyn_ros.dynamics.efforts import measured_model
 from robodyn_ros.errors import IdentificationError, check_type
 from robodyn_ros.identification.identify import (
     digest_of,
-    known_parameters,
     measured_pieces,
     sample_options,
 )
@@ -18,6 +17,7 @@ from robodyn_ros.identification.log import Log, logs_of
 from robodyn_ros.identification.observations import Observations
 from robodyn_ros.identification.result import Result
 from robodyn_ros.identification.rollout import HORIZONS, Rollout, roll_out_along
+from robodyn_ros.identification.settings import known_parameters
 from robodyn_ros.identification.signals import Segment, segments_of
 from robodyn_ros.identification.validation import Validation, validate_on
 from robodyn_ros.identification.verdict import Thresholds

@@ -24,6 +24,7 @@ JOINTS = ('#0072b2', '#d55e00', '#009e73', '#cc79a7', '#e69f00', '#56b4e9', '#00
 DASHES = ('-', '--', ':', '-.')  # line styles, if there are more joints than colours
 SCATTERED = 400  # most points of a scatter plot
 BINS = 60  # number of velocity bins of a friction curve
+PHASES = 24  # number of bins of a period of torque ripple
 POINTS = 3000  # most points of a line, which keeps the lowest and highest value of each bin
 WIDEST = 3.0  # relative to a parameter's size; nominal values beyond are drawn at the edge
 
@@ -101,7 +102,8 @@ def figures_of(result: Result, validation: Validation) -> dict[str, Figure]:
     return {'errors': error_figure(validation), 'coverage': coverage_figure(result, validation),
             'torque': torque_figure(validation), 'friction': friction_figure(result),
             'spectrum': spectrum_figure(validation, fitted_band(result)),
-            'parameters': parameter_figure(result), 'singular': singular_figure(result)}
+            'parameters': parameter_figure(result), 'singular': singular_figure(result),
+            **({'ripple': ripple_figure(result)} if result.linear.friction.ripple else {})}
 
 
 def torque_figure(validation: Validation) -> Figure:
@@ -226,6 +228,37 @@ def friction_figure(result: Result) -> Figure:
                    for name, colour, torque in curves]
         panels.append(Panel(joint, tuple(traces), 'friction, N m or N'))
     return Figure(tuple(panels), 'velocity, rad/s or m/s', _height(len(panels)))
+
+
+def ripple_figure(result: Result) -> Figure:
+    """Torque ripple over the phase of each line: the mean of what the rest leaves, and the line.
+
+    The phase is the part of a period of the ripple, from 0 to 1.
+    """
+    observations, model = result.observations, result.model
+    pieces = range(len(observations))
+    residual = np.concatenate([observations.torque(k) - observations.prediction(
+        k, result.theta_) for k in pieces])
+    q = np.concatenate([segment.q for segment in observations.segments])
+    panels = []
+    for body, lines in result.linear.friction.ripple.items():
+        row = model.row[body]
+        angle, left = q @ row, residual[:, int(np.flatnonzero(row)[0])]
+        for one in lines:
+            phase = one.harmonic * angle / (2 * np.pi) % 1
+            bins = (phase * PHASES).astype(int)
+            filled = [k for k in range(PHASES) if (bins == k).any()]
+            mean = [np.mean((left + one.torque(angle))[bins == k]) for k in filled]
+            x = np.linspace(0, 1, 4 * PHASES + 1)
+            panels.append(Panel(
+                f'{model.body_joints[body]}: {one.harmonic} periods a turn, '
+                f'{np.hypot(one.sine, one.cosine):.3g} N m',
+                (Trace('mean of what the rest of the model leaves',
+                       np.round((np.array(filled) + 0.5) / PHASES, 4), np.round(mean, 5),
+                       MEASURED, 'dots'),
+                 Trace('identified', np.round(x, 4), np.round(one.torque(
+                     2 * np.pi * x / one.harmonic), 5), PREDICTED)), 'torque, N m'))
+    return Figure(tuple(panels), 'part of a period of the ripple', _height(len(panels)))
 
 
 def _curve(speed: Array, torque: Array) -> tuple[Array, Array]:

@@ -177,6 +177,15 @@ def friction_table(result: Result) -> Table:
                   'velocity or distance'), rows)
 
 
+def ripple_table(result: Result) -> Table:
+    """Torque ripple of the identified model: a row for each line."""
+    rows = [[result.model.body_joints[body], str(one.harmonic), number(360 / one.harmonic),
+             number(float(np.hypot(one.sine, one.cosine))), number(one.sine), number(one.cosine)]
+            for body, lines in result.linear.friction.ripple.items() for one in lines]
+    return Table(('joint', 'periods a turn', 'degrees each', 'amplitude, N m', 'sine, N m',
+                  'cosine, N m'), rows)
+
+
 def parameter_table(result: Result) -> Table:
     """The base parameters with their confidence intervals."""
     u = result.uncertainty_
