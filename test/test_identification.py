@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import scipy
 from synthetic import coloured_noise, fourier_motion, log_of, lwr4_with_drives, own_robot
 
 import robodyn_ros as rd
@@ -12,6 +13,7 @@ from robodyn_ros.identification.consistency import (
     inertial_parameters_of,
     pseudo_inertia,
 )
+from robodyn_ros.identification.friction import is_friction
 from robodyn_ros.identification.statistics import significant
 
 EXACT = {'filter': rd.FilterSettings(cutoff=90.0), 'decimation': 0.0, 'friction': 'coulomb'}
@@ -52,6 +54,34 @@ def test_without_noise_the_true_parameters_are_recovered(true, rng):
     np.testing.assert_allclose(result.estimate_.values, want,
                                atol=1e-8 * np.abs(want).max(), rtol=1e-8)
     assert result.training_.total < 1e-8
+
+
+@pytest.mark.parametrize('decimation', [0.0, 5.0])
+def test_a_delay_is_found_whatever_the_noise(true, motion, decimation):
+    """Without a parallel filter, most of the slope of the measured torque would be noise."""
+    delay = 0.002  # s, half a sample
+    t, *states = motion
+    tau = rd.Dynamics(true.without_friction()).inverse_dynamics(*states)
+    late = scipy.interpolate.CubicSpline(t, tau)(t - delay)
+    noise = np.random.default_rng(4).normal(size=tau.shape) * 0.03 * np.abs(tau).max(axis=0)
+    log = rd.Log(t, states[0], late + noise, joint_names=true.joint_names)
+    result = rd.identify(true, log, friction='coulomb', decimation=decimation)
+    u = result.uncertainty_
+    assert abs(u.delay - delay) < 3 * u.delay_deviation < 0.001
+    want = result.base_.matrix @ [0.0 if is_friction(column.term) else value for column, value in
+                                  zip(result.linear.columns, result.linear.nominal(), strict=True)]
+    inside = (u.interval[:, 0] <= want) & (want <= u.interval[:, 1])
+    assert inside.mean() > 0.9, inside.mean()
+
+
+def test_left_out_slow_samples_show_no_width(true, motion):
+    """A joint that sticks at reversals would seem to change its friction slowly."""
+    tau = rd.Dynamics(true, friction_width=0.05).inverse_dynamics(*motion[1:])
+    log = log_of(true, motion)
+    log = rd.Log(log.t, log.q, tau, joint_names=true.joint_names)
+    assert rd.identify(true, log).linear.friction.width > 0
+    assert rd.identify(true, log, slow=0.1).linear.friction.width == 0
+    assert rd.identify(true, log, slow=0.1, friction_width=0.03).linear.friction.width == 0.03
 
 
 @pytest.mark.slow

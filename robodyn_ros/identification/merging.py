@@ -82,8 +82,9 @@ class Merged:
 def log_factors(result: Result) -> LogFactors:
     """Return what merging needs of an identification; the delay of its torques is compensated."""
     delay = result.uncertainty_.delay
-    blocks = [replace(block, tau=block.tau + delay * torque_slope(block))
-              for block in result.observations.blocks()]
+    blocks = [replace(block, tau=block.tau + delay * torque_slope(
+        block.t, block.measured - block.tau + block.w @ result.theta_))
+        for block in result.observations.blocks()]
     chosen = [*result.base_.kept, -1]
     factors = merge([factors_of(block) for block in blocks])[:, :, chosen]
     return LogFactors(result.base_.names, result.base_.expressions, triangular(factors),

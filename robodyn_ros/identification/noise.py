@@ -149,23 +149,28 @@ def rows_of(blocks: Sequence[Block], kept: Sequence[int], estimate: Estimate,
     """Return the rows with samples; ``band`` is the highest frequency of the motion, Hz."""
     step = min(float(block.t[1] - block.t[0]) for block in blocks)
     order = int(np.clip(np.ceil(SPAN / band / step), MAX_ORDER, LONGEST_ORDER))
-    slopes = [torque_slope(block) for block in blocks]
     for row, sigma in enumerate(estimate.sigma):
         if estimate.count[row] < 10:
             continue
         pieces = []
-        for block, slope in zip(blocks, slopes, strict=True):
+        for block in blocks:
             w, use = block.w[:, row][:, list(kept)], block.used[:, row]
-            pieces.append((np.column_stack([w, -slope[:, row]]) * use[:, None] / sigma,
-                           (block.tau[:, row] - w @ estimate.values) * use, use))
+            residual = block.tau[:, row] - w @ estimate.values
+            slope = torque_slope(block.t, block.measured[:, row] - residual)
+            pieces.append((np.column_stack([w, -slope]) * use[:, None] / sigma, residual * use,
+                           use))
         yield Row(row, float(sigma), pieces, order)
 
 
-def torque_slope(block: Block) -> Array:
-    """Return the derivative of the measured torques with respect to time, shape (M, rows)."""
-    if len(block.t) < 2:
-        return np.zeros_like(block.measured)
-    return np.asarray(np.gradient(block.measured, block.t, axis=0))
+def torque_slope(t: Array, torque: Array) -> Array:
+    """Return the derivative of predicted torques with respect to time, shape (M, ...).
+
+    That of the measured torque would contain its noise, which without a parallel filter is
+    larger: the delay would then be found too small, and too certain.
+    """
+    if len(t) < 2:
+        return np.zeros_like(torque)
+    return np.asarray(np.gradient(torque, t, axis=0))
 
 
 def long_run_factor(residual: Array) -> float:
