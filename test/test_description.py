@@ -295,6 +295,21 @@ def test_faults_of_public_descriptions_are_findings(tmp_path):
         assert all(word in said for word in words), said
 
 
+def test_a_joint_is_locked_together_with_those_that_mimic_it():
+    text = robot(*(link(name, 1.0, (0.1, 0, 0.2)) for name in 'abcd'), plain(),
+                 plain('k', parent='b', child='c',
+                       extra='<mimic joint="j" multiplier="2" offset="0.5"/>'),
+                 plain('l', parent='c', child='d'))
+    one = rd.load_model(text, locked_joints={'j': 0.1})
+    both = rd.load_model(text, locked_joints={'k': 0.7, 'j': 0.1})
+    assert one.joint_names == both.joint_names == ('l',)
+    np.testing.assert_array_equal(one.translation, both.translation)
+    for locked, said in (({'k': 0.7}, "it mimics 'j'; valid: lock 'j'"),
+                         ({'j': 0.1, 'k': 0.1}, "at 0.1: it mimics 'j'; valid: 0.7")):
+        with pytest.raises(rd.DescriptionError, match=said):
+            rd.load_model(text, locked_joints=locked)
+
+
 def test_chained_mimics_follow_the_first_joint(rng):
     """q_l = 3 q_k - 1 and q_k = 2 q_j + 0.5, so q_l = 6 q_j + 0.5."""
     def chain(order, **mimics):

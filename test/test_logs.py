@@ -99,6 +99,20 @@ def test_csv_without_header_by_column_numbers(planar_arm, planar_motion, tmp_pat
     np.testing.assert_allclose(rd.read_log(path, planar_arm, tmp_path / 'format.yaml').q, q)
     with pytest.raises(rd.LogError, match='valid: 1 to 7'):
         rd.read_log(path, planar_arm, columns | {'torque': '6-9'})
+    with pytest.raises(rd.LogError, match='1 columns of position.*joints j1, j2.*--lock'):
+        rd.read_log(path, planar_arm, columns | {'position': '4'})
+
+
+def test_a_joint_that_a_table_lacks_is_named(planar_arm, planar_motion, tmp_path):
+    """As the fingers of a hand, of which logs have no torque."""
+    t, q, _, _, tau = planar_motion
+    path = tmp_path / 'log.csv'
+    np.savetxt(path, np.column_stack([t, q, tau[:, 0]]), delimiter=',', comments='',
+               header='t,q_j1,q_j2,tau_j1')
+    with pytest.raises(rd.LogError, match="no column 'tau' of j2.*--lock"):
+        rd.read_log(path, planar_arm)
+    locked = rd.load_model(planar_2r(), locked_joints={'j2': 0.1})
+    assert rd.read_log(path, locked).joint_names == ('j1',)
 
 
 def test_currents_are_read_and_reported_as_currents(planar_arm, planar_motion, tmp_path):
@@ -107,6 +121,7 @@ def test_currents_are_read_and_reported_as_currents(planar_arm, planar_motion, t
     log = rd.read_log(tmp_path / 'log.npz', planar_arm)
     np.testing.assert_allclose(log.tau, tau)
     assert 'torque_scale' in ' '.join(log.notes)
+    assert all(part.notes == log.notes for part in log.split(0.7))
     scaled = rd.read_log(tmp_path / 'log.npz', planar_arm, {'torque_scale': [2, 3]})
     np.testing.assert_allclose(scaled.tau, tau * [2, 3])
     assert not scaled.notes
@@ -129,6 +144,10 @@ def test_mat_and_parquet(planar_arm, planar_motion, tmp_path):
     with (tmp_path / 'log73.mat').open('r+b') as file:
         file.write(b'MATLAB 7.3 MAT-file')
     np.testing.assert_allclose(rd.read_log(tmp_path / 'log73.mat', planar_arm).tau, tau)
+    with h5py.File(tmp_path / 'bare.mat', 'w') as file:  # other programs write no header
+        for name, value in {'t': t[:, None], 'q': q, 'tau': tau}.items():
+            file[name] = value.T
+    np.testing.assert_allclose(rd.read_log(tmp_path / 'bare.mat', planar_arm).tau, tau)
     pyarrow = pytest.importorskip('pyarrow')
     parquet = pytest.importorskip('pyarrow.parquet')
     columns = {'time': t} | {f'{word}_{k + 1}': values[:, k] for word, values in (

@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_choice(parser, '--format', 'FORMAT', 'form of the output', FORMATS, 'markdown')
     parser.add_argument('--lumped', action='store_true',
                         help='write closed forms in lumped parameters p1, p2, ...')
-    parser.add_argument('--lock', nargs='+', default=[], metavar='JOINT:=POSITION',
+    parser.add_argument('--lock', nargs='+', default=[], metavar='JOINT=POSITION',
                         help='joints that are held at a position, rad or m')
     parser.add_argument('--names', nargs='+', default=[], metavar='SYMBOL:=NAME',
                         help='other names of symbols, for example q1:=theta')

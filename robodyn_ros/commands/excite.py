@@ -44,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help='file for a second, different motion for the validation')
     add('--picture', type=Path, metavar='FILE', help='file for a picture of the motion')
     add_force(parser)
-    add('--lock', nargs='+', default=[], metavar='JOINT:=POSITION',
+    add('--lock', nargs='+', default=[], metavar='JOINT=POSITION',
         help='joints that are held at a position, rad or m')
     add_kind(parser, KINDS)
     add('--payload', metavar='LINK', help='link that carries an unknown payload in a second run')

@@ -96,7 +96,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         add(f'--{name}', default='', metavar='TEXT', help=f'for the report: {meaning}')
     add('--torques-of', nargs='+', metavar='JOINT',
         help='joints whose measured torques are used (default: all)')
-    add('--lock', nargs='+', default=[], metavar='JOINT:=POSITION',
+    add('--lock', nargs='+', default=[], metavar='JOINT=POSITION',
         help='joints that are held at a position, rad or m; joints that mimic them follow')
     add('--friction-width', type=float, metavar='FRACTION',
         help='width over which friction changes its direction, as a fraction of the fast speed '
@@ -116,7 +116,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Identify, validate and write; return 1 if the verdict is bad."""
     refuse_existing(options, options.output)
-    model = load_model(options.urdf, motors=options.motors, locked_joints=_locked(options.lock),
+    model = load_model(options.urdf, motors=options.motors, locked_joints=numbers_of(
+        options.lock, '--lock', 'JOINT=POSITION'),
                        base=options.base)
     if model.floating:
         return identify_floating.run(options, model)
@@ -195,12 +196,6 @@ def _logs(options: argparse.Namespace, robot: RobotDynamics) -> tuple[list[Log],
         raise LogError('no log is named', source='LOG', valid='one or more logs')
     return (_read(options, robot, options.logs),
             _read(options, robot, options.loaded, loaded=True))
-
-
-def _locked(entries: Sequence[str]) -> dict[str, float]:
-    """Return the positions of locked joints; ``=`` is accepted for ``:=``."""
-    return numbers_of([entry.replace(':=', '=').replace('=', ':=') for entry in entries],
-                      '--lock', 'JOINT:=POSITION')
 
 
 def _gains(options: argparse.Namespace, model: Model) -> int:

@@ -77,7 +77,7 @@ def robot_of(options: argparse.Namespace, **choices: Any) -> Model:
 
 def numbers_of(entries: Sequence[str], option: str,
                form: str = 'joint:=number') -> dict[str, float]:
-    """Return ``name: number`` of entries of a form such as ``joint:=number``.
+    """Return ``name: number`` of entries of a form such as ``joint:=number``, or with ``=``.
 
     Raises
     ------
@@ -85,6 +85,7 @@ def numbers_of(entries: Sequence[str], option: str,
         An entry is not of this form.
     """
     pairs = {}
+    entries = [entry if ':=' in entry else entry.replace('=', ':=', 1) for entry in entries]
     for name, value in split_pairs(entries, option, form):
         try:
             pairs[name] = float(value)

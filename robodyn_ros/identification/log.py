@@ -129,7 +129,7 @@ class Log:
             if (value := getattr(self, name)) is not None}
         if self.period is not None and whole_periods(cut['t'], self.period) < 2:
             cut['period'] = None
-        return replace(self, **cut, source=f'{self.source} [{start:.3g}, {stop:.3g}]', notes=[])
+        return replace(self, **cut, source=f'{self.source} [{start:.3g}, {stop:.3g}]')
 
     def split(self, fraction: float) -> tuple[Log, Log]:
         """Return two logs: the samples before and after a fraction of them.

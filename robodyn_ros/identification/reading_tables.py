@@ -21,6 +21,8 @@ from robodyn_ros.spatial import Array
 
 LARGEST_TABLE = 1 << 30  # bytes of a CSV file, or of the unpacked arrays of an NPZ file
 COLUMNS = re.compile(r'(\d+)(?:-(\d+))?')  # numbers of columns, from 1
+STYLES = ('{word}_{name}', '{name}_{word}', '{word}_{k}', '{word}{k}', '{name}.{word}')
+LOCK = '--lock, or locked_joints of load_model'  # how joints are locked
 NUMBERS, TEXTS = 'biuf', 'US'  # kinds of NumPy types that a log may contain
 
 
@@ -83,7 +85,7 @@ def read_mat(path: Path, form: LogFormat, model: Model,
     """
     check_regular(path, LARGEST_TABLE, error=LogError)
     try:
-        there = _hdf(path) if path.read_bytes()[:128].find(b'MATLAB 7.3') >= 0 else _mat(path)
+        there = _hdf(path) if _is_hdf(path) else _mat(path)
     except RobodynError:
         raise
     except Exception as error:  # SciPy and h5py raise different errors
@@ -92,6 +94,13 @@ def read_mat(path: Path, form: LogFormat, model: Model,
     for name in {form.time, *SPELLINGS['time']} & there.keys():  # MATLAB has no vectors
         there[name] = there[name].ravel()
     return _of_arrays(there, form, model, path)
+
+
+def _is_hdf(path: Path) -> bool:
+    """Return whether a MAT file is one of version 7.3; other programs leave out its header."""
+    with path.open('rb') as file:
+        start = file.read(128)
+    return b'MATLAB 7.3' in start or start.startswith(b'\x89HDF')
 
 
 def _mat(path: Path) -> dict[str, Array]:
@@ -234,17 +243,37 @@ def _of_columns(header: list[str], table: Array, form: LogFormat, model: Model, 
                 arrays[key] = table[:, columns[0]] if key == 'time' else table[:, columns]
                 notes += _of_currents(key, word, form)
                 break
+    for key in () if model.floating else ('position', 'torque'):
+        if key not in arrays:
+            _check_joints(header, getattr(form, key) or SPELLINGS[key], names, path)
+        elif arrays[key].shape[1] != len(names):
+            raise LogError(f'has {arrays[key].shape[1]} columns of {key}', source=str(path),
+                           valid=f'one for each of the {len(names)} joints {", ".join(names)}; '
+                           f'those that are not in the log can be locked ({LOCK})')
     arrays |= base_columns(header, table, model)
     return *_complete(arrays, names, form, model, path), notes
 
 
 def _named_columns(header: list[str], word: str, names: Sequence[str]) -> list[int] | None:
     """Return the columns of a quantity, one for each joint; None if there are none."""
-    for style in ('{word}_{name}', '{name}_{word}', '{word}_{k}', '{word}{k}', '{name}.{word}'):
+    for style in STYLES:
         wanted = [style.format(word=word, name=name, k=k + 1) for k, name in enumerate(names)]
         if all(name in header for name in wanted):
             return [header.index(name) for name in wanted]
     return None
+
+
+def _check_joints(header: list[str], words: str | Sequence[str], names: Sequence[str],
+                  path: Path) -> None:
+    """Raise an error if a quantity has columns of some joints, but not of all."""
+    for word in [words] if isinstance(words, str) else words:
+        for style in STYLES:
+            missing = [name for k, name in enumerate(names)
+                       if style.format(word=word, name=name, k=k + 1) not in header]
+            if len(missing) < len(names):
+                raise LogError(f'has no column {word!r} of {", ".join(missing)}', source=str(path),
+                               valid=f'one for each joint; joints that are not in the log can be '
+                               f'locked ({LOCK})')
 
 
 def _complete(arrays: dict[str, Array], names: list[str], form: LogFormat, model: Model,

@@ -35,6 +35,7 @@ from robodyn_ros.spatial import Inertial
 
 STANDARD_GRAVITY = (0.0, 0.0, -9.80665)  # m/s^2, the standard acceleration of free fall
 ROTOR_MODELS = ('full', 'armature')
+SAME_POSITION = 1e-6  # rad or m, largest deviation of a locked joint from what it mimics
 BASES = ('auto', 'fixed', 'floating')
 
 
@@ -228,15 +229,20 @@ def _locked_positions(description: RobotDescription,
     for name, position in locked_joints.items():
         if name not in joints:
             raise UnknownNameError('locked joint', name, joints)
-        mimic = joints[name].mimic
-        if mimic is not None:
-            raise DescriptionError(f'cannot be locked: it mimics {mimic.joint!r}',
-                                   element=f'joint {name!r}', valid=f'lock {mimic.joint!r}')
         if not isinstance(position, Real) or not np.isfinite(position):
             raise ValueRangeError(f'position of locked joint {name!r}', position, 'finite')
         locked[name] = float(position)
     for joint in joints.values():
-        if joint.mimic is not None and joint.mimic.joint in locked:
-            locked[joint.name] = (joint.mimic.multiplier * locked[joint.mimic.joint]
-                                  + joint.mimic.offset)
+        if joint.mimic is None:
+            continue
+        other, given = joint.mimic.joint, locked.get(joint.name)
+        if other in locked:
+            locked[joint.name] = joint.mimic.multiplier * locked[other] + joint.mimic.offset
+        elif given is not None:
+            raise DescriptionError(f'cannot be locked: it mimics {other!r}',
+                                   element=f'joint {joint.name!r}', valid=f'lock {other!r}')
+        if given is not None and abs(given - locked[joint.name]) > SAME_POSITION:
+            raise DescriptionError(f'cannot be locked at {given:g}: it mimics {other!r}',
+                                   element=f'joint {joint.name!r}',
+                                   valid=f'{locked[joint.name]:g}')
     return locked
