@@ -251,6 +251,20 @@ def test_bad_commands_are_refused_and_named_joints_may_be_shuffled(stepped):
     assert list(states[-1].effort) == [1.0, 3.0]
 
 
+def test_names_that_topics_do_not_allow(stepped):
+    world, states = stepped.world, stepped.states
+    version = world.count('simulator', 'model_version')
+    world.describe(planar_2r().replace('name="test"', 'name="2 links"')
+                   .replace('name="j1"', 'name="1.0"'))
+    world.wait_for_model('simulator', version + 1)
+    states.clear()
+    world.publish(Float64, '/model/model_2_links/joint/joint_1_0/cmd_force', Float64(data=3.0))
+    world.spin(0.3)
+    stepped.call('step')
+    world.wait(lambda: states and states[-1].name == ['1.0', 'j2'], 'a step')
+    assert list(states[-1].effort) == [3.0, 0.0]
+
+
 def test_the_panda_with_its_mimic_finger(stepped):
     world, states = stepped.world, stepped.states
     version = world.count('simulator', 'model_version')

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,16 @@ from robodyn_ros.simulation.watchdog import BRAKES_OPEN
 
 NO_ROBOT = 'there is no robot yet'
 DIVERGED = 'the motion has diverged; valid: ~/reset'
+
+
+def topic_name(kind: str, name: str) -> str:
+    """Return the part of a topic for a robot or a joint, whose name a topic may not allow.
+
+    Characters other than letters, digits and underscores become underscores, and the kind is put
+    before a name that begins with a digit: joint/joint_1 for a joint named 1.
+    """
+    allowed = re.sub(r'[^A-Za-z0-9_]', '_', name)
+    return f'{kind}/{kind}_{allowed}' if allowed[:1].isdigit() else f'{kind}/{allowed}'
 
 
 class RobotWorld(WorldTime):
@@ -67,7 +78,8 @@ class RobotWorld(WorldTime):
     def put_robot(self, robot: SimulatedRobot) -> None:
         """Start with a robot that is already in its world, and create the topics of its joints."""
         super().put_robot(robot)
-        topics = tuple(f'model/{robot.true_model.name}/joint/{joint}/cmd_force'
+        model = topic_name('model', robot.true_model.name)
+        topics = tuple(f'{model}/{topic_name("joint", joint)}/cmd_force'
                        for joint in robot.joint_names)
         if topics == self._force_topics:
             return
