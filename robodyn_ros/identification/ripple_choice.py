@@ -69,12 +69,13 @@ def with_ripple(observations: Observations, theta: Array, notes: list[str]) -> O
 
 
 def _by_log(observations: Observations, theta: Array) -> list[tuple[Array, Array]]:
-    """Return the positions and the residuals of every log, shape (K, n) each."""
+    """Return positions and residuals of every log, shape (K, n) each, at evenly spread samples."""
     logs: dict[str, list[tuple[Array, Array]]] = {}
+    total = sum(np.count_nonzero(segment.measured) for segment in observations.segments)
     for k, segment in enumerate(observations.segments):
-        residual = observations.torque(k) - observations.prediction(k, theta)
-        logs.setdefault(segment.source, []).append((segment.q[segment.measured],
-                                                    residual[segment.measured]))
+        places = np.flatnonzero(segment.measured)[::max(1, total // MOST_SAMPLES)]
+        residual = observations.torque(k)[places] - observations.regressor(k, places) @ theta
+        logs.setdefault(segment.source, []).append((segment.q[places], residual))
     return [(np.concatenate([q for q, _ in pieces]), np.concatenate([e for _, e in pieces]))
             for pieces in logs.values()]
 
