@@ -50,8 +50,8 @@ class Robot:
         self.out = np.asfortranarray(np.empty((self.model.n, BATCH)))
         # the bodies' parameters: ten of each joint's 17, and the ten of the base
         joint_parameters = 17 * len(self.model.body_joints)
-        self.rigid = [*(k for k in range(joint_parameters) if k % 17 < 10),
-                      *range(joint_parameters, joint_parameters + 10)]
+        self.rigid = (*(k for k in range(joint_parameters) if k % 17 < 10),
+                      *range(joint_parameters, joint_parameters + 10))
 
     def check(self) -> None:
         """Check that both libraries compute the same, so that their times are comparable."""
@@ -83,7 +83,7 @@ def floating_base(names: list[str] | None = None) -> list[str]:
 def _table(name: str, robot: Robot) -> list[str]:
     robot.check()
     d, p, data, (q, v, a) = robot.dynamics, robot.pin, robot.data, robot.given
-    regressor, small = d.regressor_kernel(robot.rigid), [x[:REGRESSORS] for x in robot.many]
+    rigid, small = robot.rigid, [x[:REGRESSORS] for x in robot.many]
     states = [np.ascontiguousarray(x.T) for x in robot.columns]
     lines = [f'{name}: floating base and {robot.model.n - 6} joints',
              f'{"":36} {"here":>12} {"Pinocchio":>12} {"ratio":>7}']
@@ -112,10 +112,10 @@ def _table(name: str, robot: Robot) -> list[str]:
             pin.abaInParallel(1, robot.pool, *robot.columns, robot.out))}.get(
                 label, each(theirs, BATCH, arguments))
         row(f'{label}, batch of {BATCH}', BATCH, lambda f=ours, x=many: f(*x), compared)
-    row('regressor (rigid), one call', 1, lambda: regressor.single(*robot.one),
+    row('regressor (rigid), one call', 1, lambda: d.regressor(*robot.one, rigid),
         lambda: pin.computeJointTorqueRegressor(p, data, q, v, a))
     row(f'regressor (rigid), batch of {REGRESSORS}', REGRESSORS,
-        lambda: regressor.general(*small), each(pin.computeJointTorqueRegressor, REGRESSORS, 3))
+        lambda: d.regressor(*small, rigid), each(pin.computeJointTorqueRegressor, REGRESSORS, 3))
     return lines
 
 

@@ -52,7 +52,7 @@ def large_robots() -> list[str]:
         data = model.createData()
         pose = np.stack([np.cos(q), np.sin(q)], axis=1).ravel()
         robot = rd.load_model(text)
-        inertial = [k for k in range(len(robot.parameter_names)) if k % 17 < 10]
+        inertial = tuple(k for k in range(len(robot.parameter_names)) if k % 17 < 10)
         for name, arguments, peer in (
                 ('mass_matrix', (q,), partial(pin.crba, model, data, pose)),
                 ('forward_dynamics', (q, qd, u), partial(pin.aba, model, data, pose, qd, u)),

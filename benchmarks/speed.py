@@ -163,8 +163,7 @@ def speed(name: str) -> list[str]:
     d, q, v, a = peers.dynamics, peers.q, peers.v, peers.a
     p, data = peers.pin, peers.data
     # the parameters of the bodies: the first 10 of each joint's 17
-    rigid = [i for i in range(len(peers.model.parameter_names)) if i % 17 < 10]
-    regressor = d.regressor_kernel(rigid)
+    rigid = tuple(i for i in range(len(peers.model.parameter_names)) if i % 17 < 10)
     small = [x[:512] for x in peers.many]
     tau_all = d.inverse_dynamics(*peers.many)
     two = rd.Dynamics(peers.model, threads=2)
@@ -197,9 +196,9 @@ def speed(name: str) -> list[str]:
     row(f'batch of {32 * BATCH}, two threads each', 32 * BATCH,
         lambda: two.inverse_dynamics(*large),
         lambda: pin.rneaInParallel(2, pools, *wide, wide_out))
-    row('regressor (rigid), one call', 1, lambda: regressor.single(q, v, a),
+    row('regressor (rigid), one call', 1, lambda: d.regressor(q, v, a, rigid),
         lambda: pin.computeJointTorqueRegressor(p, data, q, v, a))
-    row('regressor (rigid), batch of 512', 512, lambda: regressor.general(*small),
+    row('regressor (rigid), batch of 512', 512, lambda: d.regressor(*small, rigid),
         lambda: [pin.computeJointTorqueRegressor(p, data, x, y, z)
                  for x, y, z in zip(*small, strict=True)])
     row(f'normal equations, batch of {BATCH}', BATCH,

@@ -168,6 +168,19 @@ def test_warm_up_of_links_is_told_apart(panda):
         panda.warm_up_links('jacobain', 'panda_hand')
 
 
+def test_columns_of_the_regressor_are_those_of_each_call(panda, rng):
+    """Also if a list has changed since the last call, or a tuple is passed again."""
+    state = rng.normal(size=(3, panda.n))
+    whole, columns = panda.regressor(*state), [6, 0]
+    for _ in range(2):
+        for given in (columns, tuple(columns), np.array(columns), (13, 1), (13, 1), range(4)):
+            np.testing.assert_array_equal(panda.regressor(*state, given), whole[:, list(given)])
+        columns[:] = [40, 3, 12]
+    for wrong in ([1.5], [-1], [len(panda.model.parameter_names)], [], ['m']):
+        with pytest.raises(rd.ShapeError, match='columns has .*whole numbers'):
+            panda.regressor(*state, wrong)
+
+
 def test_inputs_of_a_wrong_kind_are_refused(panda, palletiser):
     still = np.zeros(panda.n)
     masked = np.ma.array(still, mask=np.eye(panda.n)[2])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -22,6 +22,8 @@ from robodyn_ros.spatial import Array
 class ParameterFunctions(CompiledModel):
     """The part of `Dynamics` for functions of the standard parameters."""
 
+    _last_regressor: tuple[tuple[int, ...] | None, Callable[..., Array]] = (None, np.empty)
+
     def regressor(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike,
                   columns: Sequence[int] | None = None, *,
                   base_motion: BaseMotion | None = None,
@@ -33,7 +35,8 @@ class ParameterFunctions(CompiledModel):
         q, qd, qdd : array-like, shape (n,) or (N, n)
             Motion.
         columns : sequence of int, optional
-            Indices into ``model.parameter_names``; default: all 17 of each joint.
+            Indices into ``model.parameter_names``; default: all 17 of each joint. A tuple that is
+            passed again and again is fastest.
         base_motion : BaseMotion, optional
             Motion of the base; default: at rest.
         near : array-like, optional
@@ -46,8 +49,26 @@ class ParameterFunctions(CompiledModel):
         if base_motion is not None:
             return self._regressor(columns, moving=True).single(  # type: ignore[no-any-return]
                 q, qd, qdd, base_motion.values(self.model))
-        return self.regressor_kernel(columns).single(  # type: ignore[no-any-return]
-            q, qd, qdd)
+        if columns is None:
+            return self._whole_regressor(q, qd, qdd)
+        last, function = self._last_regressor  # to look for the kernel takes as long as it runs
+        if columns is not last:
+            given = tuple(columns)
+            found = self._regressors.get(given)
+            if found is None:
+                found = self._regressors[given] = self.regressor_kernel(given).single
+            function = found
+            if given is columns:  # a tuple, which cannot change
+                self._last_regressor = given, function
+        return function(q, qd, qdd)
+
+    @cached_property
+    def _whole_regressor(self) -> Callable[..., Array]:
+        return self.regressor_kernel().single
+
+    @cached_property
+    def _regressors(self) -> dict[tuple[int, ...], Callable[..., Array]]:
+        return {}
 
     def regressor_kernel(self, columns: Sequence[int] | None = None) -> Kernel | LargeRegressor:
         """Return the kernel of `regressor`, or what replaces it for a robot with many joints."""
@@ -148,7 +169,9 @@ class ParameterFunctions(CompiledModel):
 
     def _chosen(self, columns: Sequence[int] | None) -> tuple[int, ...]:
         count = len(self.model.parameter_names)
-        chosen = tuple(range(count)) if columns is None else tuple(int(c) for c in columns)
-        if not chosen or not all(0 <= c < count for c in chosen):
-            raise ShapeError('columns', f'{list(chosen)[:10]}', f'numbers from 0 to {count - 1}')
-        return chosen
+        chosen = tuple(range(count)) if columns is None else tuple(columns)
+        if not chosen or not all(isinstance(c, (int, np.integer)) and 0 <= c < count
+                                 for c in chosen):
+            raise ShapeError('columns', f'{list(chosen)[:10]}',
+                             f'whole numbers from 0 to {count - 1}')
+        return tuple(map(int, chosen))
