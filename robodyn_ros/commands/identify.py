@@ -206,9 +206,10 @@ def _gains(options: argparse.Namespace, model: Model) -> int:
     logs, loaded = _logs(options, dynamics_of(model, options.loops))
     gains = identify_drive_gains(model, logs + loaded, options.payload_mass, options.payload,
                                  kind=options.kind)
-    for joint, value, deviation in zip(gains.joint_names, gains.values, gains.deviation,
-                                       strict=True):
-        print(f'{joint}: {value:.5g} N m/A, standard deviation {deviation:.2g}')
+    for joint, value, deviation, (low, high) in zip(
+            gains.joint_names, gains.values, gains.deviation, gains.interval, strict=True):
+        print(f'{joint}: {value:.5g} N m/A, standard deviation {deviation:.2g}, '
+              f'95 % from {low:.5g} to {high:.5g}')
     return 0
 
 

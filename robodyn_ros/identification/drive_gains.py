@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from numbers import Real
 
 import numpy as np
+import scipy.stats
 
 from robodyn_ros.dynamics import Dynamics
 from robodyn_ros.errors import IdentificationError, ValueRangeError, check_type
@@ -20,11 +21,16 @@ from robodyn_ros.identification.base_parameters import base_parameters
 from robodyn_ros.identification.filter_choice import DECIMATED_PER_BAND, first_shape
 from robodyn_ros.identification.linear_model import LinearModel
 from robodyn_ros.identification.log import Log
-from robodyn_ros.identification.noise import long_run_factor
+from robodyn_ros.identification.noise import Row, noise_order
 from robodyn_ros.identification.observations import Observations
 from robodyn_ros.identification.pieces import pieces_of
 from robodyn_ros.identification.settings import FilterSettings
 from robodyn_ros.identification.signals import Filtering, design, motion_spectrum, segments_of
+from robodyn_ros.identification.statistics import (
+    CONFIDENCE,
+    correlated_information,
+    freedom_of,
+)
 from robodyn_ros.model import Model
 from robodyn_ros.numerics import safe_divide
 from robodyn_ros.spatial import Array, Inertial
@@ -32,7 +38,6 @@ from robodyn_ros.spatial import Array, Inertial
 SWEEPS = 30  # maximum number of Gauss-Newton steps
 SETTLED = 1e-10  # relative change of the gains at which the iteration stops
 WORST = 0.25  # largest relative standard deviation of a gain that is accepted
-LEAST_FREE = 0.1  # smallest fraction of degrees of freedom that the parameters leave
 RIDGE = 1e-14  # regularisation relative to each column's square, for unexcited parameters
 
 
@@ -47,6 +52,8 @@ class DriveGains:
     values, deviation : ndarray, shape (n,)
         Joint torque per unit of current, and its standard deviation, N m/A or N/A. The deviation
         takes the correlation of the residuals in time into account.
+    interval : ndarray, shape (n, 2)
+        95 % confidence intervals of the gains.
     payload : dict of str to float
         Estimated inertial parameters of the payload by name, in the frame of the joint that
         carries it.
@@ -55,6 +62,7 @@ class DriveGains:
     joint_names: tuple[str, ...]
     values: Array
     deviation: Array
+    interval: Array
     payload: dict[str, float]
 
 
@@ -89,7 +97,7 @@ def identify_drive_gains(model: Model, logs: Sequence[Log], payload: Inertial | 
         raise ValueRangeError('mass of the payload', mass, 'above 0 kg')
     if {log.loaded for log in logs} != {False, True}:
         raise IdentificationError('drive gains need logs with and without the payload')
-    observations, columns, known = _equations(model, logs, mass, link, kind)
+    observations, columns, known, band = _equations(model, logs, mass, link, kind)
     w, current = _rows(observations)
     if any(not values.any() for values in current):
         raise IdentificationError('the current of a joint is always zero; valid: logs in which '
@@ -103,7 +111,7 @@ def identify_drive_gains(model: Model, logs: Sequence[Log], payload: Inertial | 
         if np.abs(safe_divide(change, h)).max() < SETTLED:
             break
     normal, _, sigma = _normal(w, current, columns, known, theta, h)
-    deviation = _deviation(w, current, columns, known, theta, h, sigma, normal)
+    deviation, interval = _uncertainty(observations, columns, known, theta, h, sigma, normal, band)
     values = safe_divide(1.0, h, at_zero=np.inf)
     poor = [joint for joint, value, spread in zip(model.joint_names, values, deviation,
                                                   strict=True)
@@ -115,12 +123,12 @@ def identify_drive_gains(model: Model, logs: Sequence[Log], payload: Inertial | 
     names = observations.linear.names
     found = {names[k]: float(value) for k, value in zip(columns, theta, strict=True)
              if names[k].endswith(':payload')}
-    return DriveGains(model.joint_names, values, deviation, {'m:payload': mass, **found})
+    return DriveGains(model.joint_names, values, deviation, interval, {'m:payload': mass, **found})
 
 
 def _equations(model: Model, logs: Sequence[Log], mass: float, link: str, kind: str,
-               ) -> tuple[Observations, list[int], Array]:
-    """Return the observations, the columns to estimate, and the known parameters."""
+               ) -> tuple[Observations, list[int], Array, float]:
+    """Return observations, columns to estimate, known parameters and the motion's band, Hz."""
     notes: list[str] = []
     pieces = [piece for log in logs for piece in pieces_of(log.for_model(model), notes)]
     spectrum = motion_spectrum(pieces)
@@ -137,7 +145,7 @@ def _equations(model: Model, logs: Sequence[Log], mass: float, link: str, kind: 
     known = np.zeros(len(linear.columns))
     known[place] = mass
     columns = [k for k in base_parameters(linear).kept if k != place]
-    return Observations(linear, segments, decimation=decimation), columns, known
+    return Observations(linear, segments, decimation=decimation), columns, known, band
 
 
 def _rows(observations: Observations) -> tuple[list[Array], list[Array]]:
@@ -192,23 +200,30 @@ def _slope(w: Array, current: Array, columns: list[int], known: Array, theta: Ar
     return np.column_stack([h[j] * w[:, columns], torque]), current - h[j] * torque
 
 
-def _deviation(w: list[Array], current: list[Array], columns: list[int], known: Array,
-               theta: Array, h: Array, sigma: Array, normal: Array) -> Array:
-    """Return standard deviations of the gains, with the residuals' correlation in time."""
-    b = len(columns)
-    middle = np.zeros_like(normal)
-    for j in range(len(w)):
-        slope, residual = _slope(w[j], current[j], columns, known, theta, h, j)
-        places = [*range(b), b + j]
-        factor = long_run_factor(residual)
-        # fraction of the degrees of freedom of the independent samples that the parameters use
-        absorbed = (b / len(w) + 1) * factor / len(residual)
-        factor /= max(1 - absorbed, LEAST_FREE)
-        middle[np.ix_(places, places)] += factor * (slope.T @ slope) / sigma[j] ** 2
-    inverse = _solve(normal, np.eye(len(normal)))
-    covariance = inverse @ middle @ inverse.T
-    return np.sqrt(np.maximum(np.diag(covariance)[b:], 0.0)) * safe_divide(
-        1.0, h**2, at_zero=np.inf)
+def _uncertainty(observations: Observations, columns: list[int], known: Array, theta: Array,
+                 h: Array, sigma: Array, normal: Array, band: float) -> tuple[Array, Array]:
+    """Return standard deviations of the gains and 95 % intervals, shape (n,) and (n, 2).
+
+    The noise of the currents is modelled as that of torques, see `uncertainty_of_blocks`.
+    """
+    n, b = len(h), len(columns)
+    plain = _solve(normal, np.eye(b + n))
+    blocks = list(observations.blocks())
+    order, rows = noise_order(blocks, band), []
+    for j in range(n):
+        pieces = []
+        for block in blocks:
+            slope, residual = _slope(block.w[:, j], block.tau[:, j], columns, known, theta, h, j)
+            use, x = block.used[:, j], np.zeros((len(block.t), b + n + 1))  # no delay: the last
+            x[:, [*range(b), b + j]] = slope * use[:, None] / sigma[j]
+            pieces.append((x, residual * use, use))
+        rows.append(Row(j, float(sigma[j]), pieces, order))
+    middle = correlated_information(rows, np.zeros((b + n + 1, b + n + 1)), plain)
+    variance = np.diag(plain @ middle[:-1, :-1] @ plain)[b:]
+    values = safe_divide(1.0, h, at_zero=np.inf)
+    deviation = np.sqrt(np.maximum(variance, 0.0)) * values**2
+    half = scipy.stats.t.ppf(0.5 + CONFIDENCE / 2, freedom_of(rows, plain)[b:]) * deviation
+    return deviation, np.column_stack([values - half, values + half])
 
 
 def _solve(matrix: Array, right: Array) -> Array:

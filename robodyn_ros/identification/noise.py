@@ -147,8 +147,7 @@ class Row:
 def rows_of(blocks: Sequence[Block], kept: Sequence[int], estimate: Estimate,
             band: float) -> Iterator[Row]:
     """Return the rows with samples; ``band`` is the highest frequency of the motion, Hz."""
-    step = min(float(block.t[1] - block.t[0]) for block in blocks)
-    order = int(np.clip(np.ceil(SPAN / band / step), MAX_ORDER, LONGEST_ORDER))
+    order = noise_order(blocks, band)
     for row, sigma in enumerate(estimate.sigma):
         if estimate.count[row] < 10:
             continue
@@ -162,6 +161,12 @@ def rows_of(blocks: Sequence[Block], kept: Sequence[int], estimate: Estimate,
         yield Row(row, float(sigma), pieces, order)
 
 
+def noise_order(blocks: Sequence[Block], band: float) -> int:
+    """Return the highest order of the noise's model; ``band`` as in `rows_of`."""
+    step = min(float(block.t[1] - block.t[0]) for block in blocks)
+    return int(np.clip(np.ceil(SPAN / band / step), MAX_ORDER, LONGEST_ORDER))
+
+
 def torque_slope(t: Array, torque: Array) -> Array:
     """Return the derivative of predicted torques with respect to time, shape (M, ...).
 
@@ -171,22 +176,6 @@ def torque_slope(t: Array, torque: Array) -> Array:
     if len(t) < 2:
         return np.zeros_like(torque)
     return np.asarray(np.gradient(torque, t, axis=0))
-
-
-def long_run_factor(residual: Array) -> float:
-    """Return the factor by which correlation in time raises the variance of a mean.
-
-    Parameters
-    ----------
-    residual : ndarray, shape (N,)
-        Residuals in temporal order.
-    """
-    lags = int(min(MAX_ORDER, len(residual) // 20))
-    sums = np.array([residual[:len(residual) - k] @ residual[k:] for k in range(lags + 1)])
-    sums /= max(len(residual), 1)
-    gamma = _autocovariance(sums, _autoregressive(sums, len(residual))[0], len(residual))
-    return max(1.0, safe_divide(float(gamma[0] + 2 * gamma[1:].sum()), float(gamma[0]),
-                                at_zero=1.0))
 
 
 def _convolve(x: Array, covariance: Array) -> Array:

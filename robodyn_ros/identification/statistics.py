@@ -129,7 +129,33 @@ def uncertainty_of_blocks(blocks: Sequence[Block], rate: float, kept: Sequence[i
     known = np.zeros((b + 1, b + 1))
     if further is not None:
         known[:b, :b] = further
-    middle = np.zeros((b + 1, b + 1))  # W'L G L W, with the column of the delay
+    middle = correlated_information(rows, known, plain)
+    delay, delay_variance, change = _delay(rows, known, plain, middle, 1 / (3 * rate**2))
+    covariance = plain @ middle[:b, :b] @ plain + np.outer(change, change) * delay_variance \
+        + estimate.undetermined_covariance
+    deviation = np.sqrt(np.maximum(np.diag(covariance), 0.0))
+    freedom = freedom_of(rows, plain)
+    half = scipy.stats.t.ppf(0.5 + CONFIDENCE / 2, freedom) * deviation
+    centre = estimate.values + change * delay
+    condition, words = _in_words(estimate.factor, names)
+    return Uncertainty(covariance, deviation, np.sqrt(np.diag(plain)), freedom,
+                       np.column_stack([centre - half, centre + half]), durbin_watson, condition,
+                       words, delay, float(np.sqrt(delay_variance)), change * delay)
+
+
+def correlated_information(rows: Sequence[Row], known: Array, plain: Array) -> Array:
+    """Return ``W'L G L W``, shape (b + 1, b + 1), with the column of the delay as the last.
+
+    Parameters
+    ----------
+    rows : sequence of Row
+        The rows, whose noise is fitted.
+    known : ndarray, shape (b + 1, b + 1)
+        Information of further, independent equations.
+    plain : ndarray, shape (b, b)
+        Covariance of the estimate for independent residuals.
+    """
+    b, middle = len(plain), np.zeros_like(known)
     for sweep in range(SWEEPS):  # the absorbed part depends on the noise, which depends on it
         spread = plain @ middle[:b, :b] @ plain
         for row in rows:
@@ -139,20 +165,10 @@ def uncertainty_of_blocks(blocks: Sequence[Block], rate: float, kept: Sequence[i
             middle[np.ix_(row.columns, row.columns)] += row.x.T @ row.correlated / row.sigma**2
         if np.allclose(np.diag(middle), before, rtol=SETTLED, atol=0.0):
             break
-    delay, delay_variance, change = _delay(rows, known, plain, middle, 1 / (3 * rate**2))
-    covariance = plain @ middle[:b, :b] @ plain + np.outer(change, change) * delay_variance \
-        + estimate.undetermined_covariance
-    deviation = np.sqrt(np.maximum(np.diag(covariance), 0.0))
-    freedom = _freedom(rows, plain)
-    half = scipy.stats.t.ppf(0.5 + CONFIDENCE / 2, freedom) * deviation
-    centre = estimate.values + change * delay
-    condition, words = _in_words(estimate.factor, names)
-    return Uncertainty(covariance, deviation, np.sqrt(np.diag(plain)), freedom,
-                       np.column_stack([centre - half, centre + half]), durbin_watson, condition,
-                       words, delay, float(np.sqrt(delay_variance)), change * delay)
+    return middle
 
 
-def _freedom(rows: Sequence[Row], plain: Array) -> Array:
+def freedom_of(rows: Sequence[Row], plain: Array) -> Array:
     """Return the degrees of freedom of each parameter's variance (Satterthwaite 1946)."""
     total, scatter = np.zeros(len(plain)), np.zeros(len(plain))
     for row in rows:
