@@ -23,23 +23,25 @@ from robodyn_ros.identification.linear_model import LinearModel
 from robodyn_ros.spatial import Array
 
 ROOT = Path(__file__).parent.parent
-ROBOTS = {'five_bar': ('urdf/five_bar.urdf.xacro', 'config/robots/five_bar_loops.yaml'),
-          'palletiser': ('urdf/palletiser.urdf.xacro', 'config/robots/palletiser_loops.yaml'),
-          'delta': ('examples/delta/delta.urdf.xacro', 'examples/delta/loops.yaml')}
-PERIOD, HARMONICS, SHRINKINGS = 5.0, 4, 20
-BUDGET = 10.0  # s of CPU time, so that other programs on the machine do not matter
+# description, loops, number of harmonics, and budget: s of CPU time, so that other programs on the
+# machine do not matter; the Delta has many parameters for each motor
+ROBOTS = {'five_bar': ('urdf/five_bar.urdf.xacro', 'config/robots/five_bar_loops.yaml', 4, 10.0),
+          'palletiser': ('urdf/palletiser.urdf.xacro', 'config/robots/palletiser_loops.yaml', 4,
+                         10.0),
+          'delta': ('examples/delta/delta.urdf.xacro', 'examples/delta/loops.yaml', 13, 30.0)}
+PERIOD, SHRINKINGS = 5.0, 20
 LONGEST = 3600.0  # s
 
 
 class Judge:
     """Limits and condition number of motions of one robot."""
 
-    def __init__(self, robot: rd.ClosedLoopDynamics):
+    def __init__(self, robot: rd.ClosedLoopDynamics, harmonics: int):
         self.constraints = smooth_constraints(robot, Limits())
         self.linear = LinearModel(robot, friction=FrictionShape(
             'coulomb', SIGN_WIDTH, self.constraints.speeds()))
         self.base = rd.base_parameters(self.linear)
-        self.basis = Basis(PERIOD, HARMONICS, 40 * HARMONICS)
+        self.basis = Basis(PERIOD, harmonics, 40 * harmonics)
 
     def condition(self, x: Array) -> float:
         """Return the condition number of a motion."""
@@ -52,11 +54,11 @@ class Judge:
         return max(self.constraints.worst(self.basis.motion(x)).values()) <= 0.0
 
 
-def random_search(judge: Judge) -> tuple[float, int]:
+def random_search(judge: Judge, budget: float) -> tuple[float, int]:
     """Return the best condition number of random motions, and how many were within the limits."""
     span = np.ptp(judge.constraints.position, axis=1) / 2
     starts = Starts(judge.constraints, judge.basis, np.where(np.isfinite(span), span, np.pi))
-    rng, end = np.random.default_rng(0), time.process_time() + BUDGET
+    rng, end = np.random.default_rng(0), time.process_time() + budget
     best, count = np.inf, 0
     while time.process_time() < end:
         x = starts.draw(rng)
@@ -70,31 +72,32 @@ def random_search(judge: Judge) -> tuple[float, int]:
 
 def excitation_loops(names: list[str]) -> None:
     """Print a row for each robot."""
-    print(f'| robot | joints | base parameters | condition after {BUDGET:g} s | time to that of '
-          'random motions | random motions |\n|---|---|---|---|---|---|')
+    print('| robot | joints | base parameters | condition, CPU time | time to that of random '
+          'motions | random motions |\n|---|---|---|---|---|---|')
     for name in names or ROBOTS:
-        urdf, loops = ROBOTS[name]
+        urdf, loops, harmonics, budget = ROBOTS[name]
         robot = rd.ClosedLoopDynamics(rd.load_model(ROOT / urdf), ROOT / loops)
-        judge = Judge(robot)
-        best, count = random_search(judge)
+        judge = Judge(robot, harmonics)
+        best, count = random_search(judge, budget)
         reached: list[tuple[float, float]] = []
 
-        def watch(state: Progress, reached: list[tuple[float, float]] = reached) -> None:
+        def watch(state: Progress, reached: list[tuple[float, float]] = reached,
+                  budget: float = budget) -> None:
             at = time.process_time()
             reached.append((at, state.condition))
-            if at - reached[0][0] > BUDGET:
+            if at - reached[0][0] > budget:
                 raise KeyboardInterrupt  # returns the best motion so far
 
         found = rd.optimise_excitation(
-            robot, period=PERIOD, harmonics=HARMONICS, scaling='none', budget=LONGEST,
+            robot, period=PERIOD, harmonics=harmonics, scaling='none', budget=LONGEST,
             progress=watch)
         motion = found.at(np.arange(500) * found.period / 500)
         w = judge.linear.regressor(*motion[:3])[:, :, judge.base.kept]
         ours = float(np.linalg.cond(w.reshape(-1, judge.base.count)))
         first = next((f'{at - reached[0][0]:.1f} s' for at, value in reached
                       if value <= best), 'not reached')
-        print(f'| {name} | {robot.n} of {robot.model.n} | {judge.base.count} | {ours:.1f} | '
-              f'{first} | {best:.1f}, best of {count} |', flush=True)
+        print(f'| {name} | {robot.n} of {robot.model.n} | {judge.base.count} '
+              f'| {ours:.1f}, {budget:g} s | {first} | {best:.1f}, best of {count} |', flush=True)
 
 
 if __name__ == '__main__':

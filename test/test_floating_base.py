@@ -309,6 +309,10 @@ def test_joints_that_move_no_inertia_together_are_named(base, parts, what, rng):
         assert np.isfinite(dynamics.inverse_dynamics(dynamics.home, zero, zero)).all()
         with pytest.raises(rd.RobodynError, match=what):
             dynamics.forward_dynamics(dynamics.home, zero, zero)
+    light = rd.Dynamics(rd.load_model(robot(link('w'), link('a', 1.0), joint(
+        'j', 'revolute', 'w', 'a')), base='floating'))
+    with pytest.raises(rd.ValueRangeError, match='mass matrix is singular'):
+        light.operational_space(light.home, np.zeros(7), 'a')
 
 
 def test_a_massless_base_that_two_joints_carry_moves(rng):

@@ -10,6 +10,9 @@ import numpy as np
 from robodyn_ros.errors import RobodynError
 from robodyn_ros.kernels.expression import Scalar
 
+# what is valid where a mass matrix is singular
+REMEDY = 'mass beyond every joint, or an armature, and mass and inertia of a floating base'
+
 
 class SingularMassMatrixError(RobodynError):
     """M is singular in every pose; ``coordinate`` is the index of a coordinate without inertia.

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from robodyn_ros.dynamics.forward_dynamics import REMEDY
+from robodyn_ros.errors import ValueRangeError
 from robodyn_ros.spatial import Array
 
 SINGULAR = 1e-6  # singular values of J M^-1/2 below this fraction of the largest count as zero
@@ -55,12 +57,20 @@ def operational_space(jacobian: Array, drift: Array, mass_matrix: Array, corioli
     mass_matrix : ndarray, shape (..., n, n)
     coriolis, gravity : ndarray, shape (..., n)
         N m or N.
+
+    Raises
+    ------
+    ValueRangeError
+        A mass matrix is singular.
     """
     m, n = jacobian.shape[-2:]
     known = np.isfinite(mass_matrix).all(axis=(-2, -1), keepdims=True) & np.isfinite(
         jacobian).all(axis=(-2, -1), keepdims=True)
     mass_matrix, jacobian = np.where(known, mass_matrix, np.eye(n)), np.where(known, jacobian, 0.0)
-    lower = np.linalg.cholesky(mass_matrix)
+    try:
+        lower = np.linalg.cholesky(mass_matrix)
+    except np.linalg.LinAlgError:
+        raise ValueRangeError('mass matrix', 'singular', REMEDY) from None
     # J M^-1 J' = A A' with A = J L^-T: the squares of its singular values are those of Lambda^-1
     scaled = np.swapaxes(np.linalg.solve(lower, np.swapaxes(jacobian, -1, -2)), -1, -2)
     left, values, _ = np.linalg.svd(scaled, full_matrices=False)

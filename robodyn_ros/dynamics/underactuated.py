@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from robodyn_ros.dynamics.base_motion import BaseMotion
+from robodyn_ros.dynamics.forward_dynamics import REMEDY
 from robodyn_ros.dynamics.mass_solver import SINGULAR
 from robodyn_ros.dynamics.quantities import times
 from robodyn_ros.dynamics.reactions import Wrenches
@@ -91,5 +92,4 @@ def solve_mass(mass: Array, force: Array) -> Array:
             return np.asarray(np.where(known, found, np.nan))
     except (np.linalg.LinAlgError, FloatingPointError):
         pass
-    raise ValueRangeError('mass matrix', 'singular', 'mass beyond every joint, or an armature, '
-                          'and mass and inertia of a floating base')
+    raise ValueRangeError('mass matrix', 'singular', REMEDY)

@@ -32,6 +32,8 @@ class LinkFrame:
         pose, twist : ndarray, shapes (..., 7) and (..., 6)
             Those of the body, the twist in its axes.
         """
+        if not self.translation.any() and np.array_equal(self.rotation, np.eye(3)):
+            return pose, twist  # of the body itself, at high rates
         one, other = pose[..., 3:7], quaternion_of(self.rotation.T)
         v, w = one[..., :3], one[..., 3:]
         vector = w * other[:3] + other[3] * v + np.cross(v, other[:3])
