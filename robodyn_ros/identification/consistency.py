@@ -31,7 +31,7 @@ SMALLEST_GUESS = 0.1  # kg, of such a body
 SMALLEST_MASS = 0.05  # smallest mass of a nominal body, relative to the median mass
 NONNEGATIVE = ('Ia', 'Fvl', 'Fcl', 'Fvm', 'Fcm', 'Ftl', 'Ftm', 'Fzl')
 _ROOT2 = np.sqrt(2.0)
-_TRIANGLE = [(i, j) for j in range(4) for i in range(j + 1)]  # columns of the upper triangle
+TRIANGLE = [(i, j) for j in range(4) for i in range(j + 1)]  # columns of the upper triangle
 
 
 def pseudo_inertia(inertial: Array) -> Array:
@@ -197,7 +197,7 @@ def _coordinates(linear: LinearModel, triangle: Array) -> _Coordinates:
     w, size = triangle[:, :p], float(np.linalg.norm(triangle[:, p]))
     shift, spread = np.zeros(p), np.zeros((p, p))
     nonnegative: list[int] = []
-    nominal = _nominal_bodies(linear) if linear.model.inertial_parameters[:, 6].any() \
+    nominal = nominal_bodies(linear) if linear.model.inertial_parameters[:, 6].any() \
         else _guessed_bodies(linear, triangle)
     bodies: dict[int, list[int]] = {}
     norms = np.linalg.norm(w, axis=0)
@@ -234,7 +234,7 @@ def body_coordinates(reference: Array) -> tuple[Array, Array]:
     values, vectors = np.linalg.eigh(reference)
     root = vectors * np.sqrt(values) @ vectors.T
     spread = np.zeros((10, 10))
-    for position, (i, j) in enumerate(_TRIANGLE):
+    for position, (i, j) in enumerate(TRIANGLE):
         unit = np.zeros((4, 4))
         unit[i, j] = unit[j, i] = 1.0 if i == j else 1 / _ROOT2
         spread[:, position] = inertial_parameters_of(root @ unit @ root)
@@ -267,7 +267,7 @@ def consistent_body(parameters: Array, covariance: Array, reference: Array) -> A
                   np.column_stack([weight, weight @ parameters]), 0.0, {})
 
 
-def _nominal_bodies(linear: LinearModel) -> dict[int, Array]:
+def nominal_bodies(linear: LinearModel) -> dict[int, Array]:
     """Return pseudo-inertias of the nominal bodies, made physically consistent where needed."""
     inertial, bodies = linear.model.inertial_parameters, [-1, *linear.bodies]
     if linear.model.floating:
@@ -310,7 +310,7 @@ def _guessed_bodies(linear: LinearModel, triangle: Array) -> dict[int, Array]:
 
 
 def _svec(matrix: Array) -> Array:
-    return np.array([matrix[i, j] * (1.0 if i == j else _ROOT2) for i, j in _TRIANGLE])
+    return np.array([matrix[i, j] * (1.0 if i == j else _ROOT2) for i, j in TRIANGLE])
 
 
 def inconsistent_bodies(linear: LinearModel, theta: Array) -> Sequence[str]:

@@ -41,7 +41,8 @@ from robodyn_ros.identification.residual_model import residual_model
 from robodyn_ros.identification.result import Result
 from robodyn_ros.identification.ripple import known_ripple, lost_ripple
 from robodyn_ros.identification.ripple_choice import with_ripple
-from robodyn_ros.identification.settings import SettingOptions, Settings, known_parameters
+from robodyn_ros.identification.settings import SettingOptions, Settings
+from robodyn_ros.identification.shrinkage import drawn_estimate
 from robodyn_ros.identification.signals import (
     Segment,
     describe,
@@ -139,6 +140,10 @@ def identify(model: Model | RobotDynamics, logs: Log | Sequence[Log],
     estimate = estimate_by(chosen.method, problem)
     report_progress('statistics')
     found = _judged(observations, base, estimate, filters.filtering.band)
+    if chosen.friction == 'auto' and chosen.method == 'weighted' and chosen.payload is None:
+        drawn = drawn_estimate(observations, base, found.estimate_, found.uncertainty_)
+        found.theta_[list(base.kept)] = drawn.values
+        notes += drawn.words
     if chosen.friction == 'auto':
         report_progress('torque ripple')
         observations = with_ripple(observations, found.theta_, notes)

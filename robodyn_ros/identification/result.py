@@ -53,7 +53,9 @@ class Result:
     bias_ : ndarray, shape (b,)
         Its difference from the estimate, in standard deviations.
     theta_ : ndarray, shape (p,)
-        Parameters of the linear model: the estimate of the base parameters, zero elsewhere.
+        Parameters of the linear model with which torques are predicted: base parameters, zero
+        elsewhere. They are the estimate, drawn towards the description if that predicts positions
+        better that are left out of the fit; the notes say so.
     consistent_ : ndarray, shape (p,)
         The physically consistent estimate.
     inconsistent_bodies_ : tuple of str
