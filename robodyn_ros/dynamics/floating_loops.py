@@ -235,9 +235,8 @@ class FloatingLoopDynamics(Underactuated):
 
     def mass_matrix(self, q: ArrayLike, *, near: ArrayLike | None = None) -> Array:
         """Return the reduced M, shape (n, n) or (N, n, n)."""
-        motion = self._still(q, near)
-        return np.asarray(np.swapaxes(motion.matrix, -1, -2) @ self.tree.mass_matrix(motion.q)
-                          @ motion.matrix)
+        q, _, g, _ = self._still(q, near)
+        return np.asarray(np.swapaxes(g, -1, -2) @ self.tree.mass_matrix(q) @ g)
 
     def gravity(self, q: ArrayLike, *, near: ArrayLike | None = None) -> Array:
         """Return the reduced forces of gravity, shape (n,) or (N, n)."""
@@ -288,8 +287,8 @@ class FloatingLoopDynamics(Underactuated):
         motion, tau = self.motion(q, qd, near=near), check_array(tau, self.n, 'tau')
         bias = motion.reduce(self.tree.inverse_dynamics(motion.q, motion.qd, motion.drift, f_ext,
                                                         base_motion=base_motion))
-        mass = np.swapaxes(motion.matrix, -1, -2) @ self.tree.mass_matrix(
-            motion.q) @ motion.matrix
+        g = motion.matrix
+        mass = np.swapaxes(g, -1, -2) @ self.tree.mass_matrix(motion.q) @ g
         return solve_mass(mass, tau - bias)
 
     def constraint_forces(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, *,
@@ -335,8 +334,7 @@ class FloatingLoopDynamics(Underactuated):
     def centroidal_momentum(self, q: ArrayLike, qd: ArrayLike, *,
                             near: ArrayLike | None = None) -> Array:
         """Momentum about the centre of mass, see `Dynamics.centroidal_momentum`."""
-        motion = self.motion(q, qd, near=near)
-        return self.tree.centroidal_momentum(motion.q, motion.qd)
+        return self.tree.centroidal_momentum(*self.motion(q, qd, near=near)[:2])
 
     def _still(self, q: ArrayLike, near: ArrayLike | None) -> FullMotion:
         q = check_array(q, self.n + 1, 'q')
