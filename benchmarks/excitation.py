@@ -65,6 +65,9 @@ def beside_figaroh():
                           str(SEGMENT), str(WAYPOINTS), str(ITERATIONS)],
                          capture_output=True, text=True, check=True)
     theirs = json.loads(ran.stdout.splitlines()[-1])
+    if theirs['condition'] is None:
+        print('figaroh has found no motion; it needs cyipopt')
+        return
     model = rd.load_model(UR10)
     linear = LinearModel(rd.Dynamics(model), friction=FrictionShape('coulomb', 0.0,
                                                                     np.ones(model.n)))
