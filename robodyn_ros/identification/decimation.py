@@ -101,11 +101,12 @@ class Decimation:
             return values
         taps = _taps(self.half // stride, self.cutoff, self.rate / stride)
         flat = values.reshape(len(values), -1)
-        filtered = scipy.signal.upfirdn(taps, flat, down=self.step // stride, axis=0)
-        size = (len(values) - 1) * stride + 1
-        first = 2 * self.reach
-        return np.asarray(filtered[first:first + self.count(size)]).reshape(
-            -1, *values.shape[1:])
+        places = np.flatnonzero(flat.any(axis=0))  # half of the columns of an arm are zero
+        filtered = scipy.signal.upfirdn(taps, flat[:, places], down=self.step // stride, axis=0)
+        first, count = 2 * self.reach, self.count((len(values) - 1) * stride + 1)
+        found = np.zeros((count, flat.shape[1]))
+        found[:, places] = filtered[first:first + count]
+        return found.reshape(-1, *values.shape[1:])
 
 
 @functools.cache

@@ -166,13 +166,12 @@ class _Search:
 
     def __init__(self, observations: Observations, coarse: Coarse, cutoff: float):
         self.linear, self.coarse, self.cutoff = observations.linear, coarse, cutoff
-        self.base = [k for k in base_parameters(self.linear).kept
-                     if not is_friction(self.linear.columns[k].term)]
+        kept = list(base_parameters(self.linear).kept)
+        self.base = [k for k in kept if not is_friction(self.linear.columns[k].term)]
         self.rigid = [w[:, :, self.base] for w in coarse.means]
         self.load = np.zeros(0)
         if self.linear.can_follow_load:
             folds = coarse.folds(coarse.means, cutoff)
-            kept = list(base_parameters(self.linear).kept)
             self.load = self.standard(kept, folds.estimate(kept), self.linear)
 
     def standard(self, columns: Sequence[int], values: Array, linear: LinearModel) -> Array:
