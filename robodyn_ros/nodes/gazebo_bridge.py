@@ -215,7 +215,7 @@ class GazeboBridge(RobotWorld):
             self.on_simulation_error(error)
 
     def _appear(self, gazebo: GazeboWorld) -> None:
-        factor = self.value('real_time_factor') if self.value('lock_step') else 1.0
+        factor = 0.0 if self.value('lock_step') else 1.0  # in lock-step the node keeps the pace
         gazebo.appear(self.start_position(gazebo), real_time_factor=factor)
         self.report('info', f'{gazebo.name} is in the world {gazebo.world!r} of Gazebo')
         self.put_robot(gazebo)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,10 @@ class GazeboListener:
     joints : tuple of str
         The joints that are measured, in the order of all arrays.
     on_state : callable, optional
-        Called on a thread of Gazebo Transport for every new joint state.
+        Called on a thread of Gazebo Transport for a new joint state, at most once a period.
+    period : int
+        Period of these calls in simulated time, ns. Gazebo before gz-sim 8.14 ignores the rate
+        of its joint states, and publishes them in every physics step.
 
     Attributes
     ----------
@@ -45,7 +49,7 @@ class GazeboListener:
     """
 
     def __init__(self, world: str, name: str, joints: tuple[str, ...],
-                 on_state: Callable[[], None] | None = None):
+                 on_state: Callable[[], None] | None = None, period: int = 0):
         gazebo = load_bindings()
         self.version = gazebo.version
         self.interrupted = False
@@ -53,7 +57,8 @@ class GazeboListener:
         self.missing: tuple[str, ...] = ()
         self.position = self.velocity = np.zeros(len(joints))
         self._world, self._name, self._joints = world, name, joints
-        self._on_state = on_state
+        self._on_state, self._period = on_state, period
+        self._called = 0  # simulated time of the last call of ``on_state``, ns
         self._heard = threading.Condition()
         self._last_heard = -np.inf  # s of time.monotonic
         self._messages = gazebo.messages
@@ -107,6 +112,20 @@ class GazeboListener:
         target : callable
             Returns the time after the change for a time before it, ns.
         """
+        with self._clock() as times:
+            end = target(times[-1])
+            times.clear()
+            change()
+            self.until(lambda: times.count(end) >= SETTLED, f'the time {end * 1e-9:g} s')
+
+    def clock(self) -> int:
+        """Return the simulated time of the world, ns."""
+        with self._clock() as times:
+            return times[-1]
+
+    @contextmanager
+    def _clock(self) -> Iterator[list[int]]:
+        """Collect the times of the world, the first `SETTLED` of which have arrived."""
         times: list[int] = []
 
         def on_clock(message: Any) -> None:
@@ -116,10 +135,7 @@ class GazeboListener:
         self._node.subscribe(self._messages['Clock'], topic, on_clock)
         try:
             self.until(lambda: len(times) >= SETTLED, 'the clock')
-            end = target(times[-1])
-            times.clear()
-            change()
-            self.until(lambda: times.count(end) >= SETTLED, f'the time {end * 1e-9:g} s')
+            yield times
         finally:
             self._node.unsubscribe(topic)
 
@@ -153,8 +169,11 @@ class GazeboListener:
                     self.position = np.array([axes[name].position for name in self._joints])
                     self.velocity = np.array([axes[name].velocity for name in self._joints])
                 self.stamp = stamp
+            due = new and (not self.count or not 0 < stamp - self._called < self._period)
+            if due:
+                self._called = stamp
             self.count += 1
             self._last_heard = time.monotonic()
             self._heard.notify_all()
-        if new and self._on_state is not None:
+        if due and self._on_state is not None:
             self._on_state()

@@ -17,6 +17,7 @@ from robodyn_ros.simulation.world import SimulationError, checked_joint_values
 from robodyn_ros.spatial import Array, Inertial
 
 QUIET = 0.03  # s without joint states, after which no old one can still arrive
+UNLIMITED = 1e6  # real-time factor; Gazebo ignores a request for 0
 TRIALS = 3  # attempts to spawn, because Gazebo's answer does not tell whether it succeeded
 
 
@@ -42,7 +43,7 @@ class GazeboWorld:
     limit_efforts : bool
         Whether torques are clipped to the effort limits of the URDF, as a drive does.
     on_state : callable, optional
-        Called on a thread of Gazebo Transport for every new joint state.
+        Called on a thread of Gazebo Transport for the first joint state of each cycle.
 
     Raises
     ------
@@ -59,13 +60,15 @@ class GazeboWorld:
         self.sensors = sensors or Sensors()
         self.running = False  # whether the world runs on its own
         self.world, self.name = world, name or robot.model.name
-        self._timestep, self._cycle = timestep, steps
+        self._timestep, self._step_ns = timestep, int(timestep * 1e9)  # Gazebo truncates it
+        self._cycle = steps
         self._limits = self.joints.effort_limit if limit_efforts else np.full(self.n, np.inf)
         self._measured = MeasuredStates(self.sensors, self.n)
         self._start = np.clip(np.zeros(self.n), self.joints.lower, self.joints.upper)
         self._effort = np.zeros(self.n)
         self._payload: tuple[str, Inertial] | None = None
-        self._listener = GazeboListener(world, self.name, self.joint_names, on_state)
+        self._listener = GazeboListener(world, self.name, self.joint_names, on_state,
+                                        steps * self._step_ns)
         self._writer = GazeboWriter(world, self.name, self.joint_names)
 
     @property
@@ -152,7 +155,8 @@ class GazeboWorld:
         """
         self.running = False
         self._writer.ask('control', pause=True)
-        self._writer.ask('physics', timestep=self._timestep, real_time_factor=real_time_factor)
+        self._writer.ask('physics', timestep=self._timestep,
+                         real_time_factor=real_time_factor or UNLIMITED)
         self._replace(position)
 
     def reset(self, position: ArrayLike | None = None) -> None:
@@ -186,7 +190,7 @@ class GazeboWorld:
             The motion has diverged.
         """
         self._effort = self._clipped(torque)
-        target = self._listener.stamp + round(steps * self._timestep * 1e9)
+        target = self._listener.stamp + steps * self._step_ns
         self._send_and_confirm()
         self._writer.ask('control', pause=True, steps=steps)
         self._listener.wait(lambda: self._listener.stamp >= target, f'{steps} physics steps')
@@ -260,7 +264,7 @@ class GazeboWorld:
         """Spawn the robot again, at rest, optionally after rewinding or advancing the time."""
         start = checked_joint_values('position', position, self.joint_names)
         text = self.robot.spawn_text(start, self.name, payload=self._payload,
-                                     update_rate=1 / (self._cycle * self._timestep))
+                                     update_rate=1e9 / (self._cycle * self._step_ns))
         ask, running = self._writer.ask, self.running
         ask('control', pause=True)
         self._writer.send([0.0] * self.n)
@@ -272,9 +276,11 @@ class GazeboWorld:
         if rewind:
             self._listener.change_time(lambda: ask('control', pause=True, rewind=True),
                                        lambda now: 0)
+        elif 0 < self._listener.clock() < self._cycle * self._step_ns:
+            steps = steps or self._cycle  # joint states with a rate begin after one period
         if steps:
             self._listener.change_time(lambda: ask('control', pause=True, steps=steps),
-                                       lambda now: now + round(steps * self._timestep * 1e9))
+                                       lambda now: now + steps * self._step_ns)
         self._effort, self._start = np.zeros(self.n), start
         self._listener.forget()
         self._spawn(text)

@@ -1,0 +1,111 @@
+"""`GazeboWorld` with a real, headless Gazebo, without ROS: time steps, speed, joint states."""
+
+import time
+
+import numpy as np
+import pytest
+from gazebo_server import GazeboServer, why_no_gazebo
+from synthetic import own_robot
+
+if why_no_gazebo():
+    pytest.skip(why_no_gazebo(), allow_module_level=True)
+from robodyn_ros.simulation import Simulation  # noqa: E402
+from robodyn_ros.simulation.gazebo import GazeboRobot  # noqa: E402
+from robodyn_ros.simulation.gazebo_bindings import load_bindings  # noqa: E402
+from robodyn_ros.simulation.gazebo_listener import GazeboListener  # noqa: E402
+from robodyn_ros.simulation.gazebo_world import GazeboWorld  # noqa: E402
+
+pytestmark = pytest.mark.nodes
+
+PLANAR = own_robot('planar_2r')
+START = np.array([0.2, -0.3])
+
+
+@pytest.fixture(scope='module')
+def server():
+    with GazeboServer() as server:
+        yield server
+
+
+@pytest.fixture
+def world(server):
+    """Create a world with the arm for given options; at the end it leaves Gazebo."""
+    worlds = []
+
+    def create(**options):
+        worlds.append(GazeboWorld(GazeboRobot.of(PLANAR), **options))
+        worlds[-1]._listener.until(worlds[-1].serves, 'the world')
+        return worlds[-1]
+
+    yield create
+    for one in worlds:
+        one.close()
+
+
+@pytest.mark.parametrize('timestep', [1e-3, 1 / 1024, 1 / 300, 0.00123456789])
+@pytest.mark.parametrize('steps', [1, 3])
+def test_any_time_step_works_also_one_that_is_not_a_whole_number_of_nanoseconds(
+        world, timestep, steps):
+    arm, engine = world(timestep=timestep, steps=steps), Simulation(PLANAR, timestep=timestep)
+    arm.appear(START)
+    arm.reset(START)
+    engine.reset(START)
+    for torque in np.random.default_rng(0).normal(size=(5, 2)):
+        arm.step(torque, steps)
+        engine.step(torque, steps)
+    assert arm.time == pytest.approx(5 * steps * timestep, rel=1e-5)
+    np.testing.assert_allclose(arm.position, engine.position, atol=1e-6)
+    before = arm.position
+    arm.hold(steps)
+    assert arm.time == pytest.approx(6 * steps * timestep, rel=1e-5)
+    np.testing.assert_allclose(arm.position, before, atol=1e-12)
+
+
+def test_a_robot_appears_in_a_world_that_is_younger_than_a_cycle(world):
+    """Gazebo publishes no joint states in the first period of their rate."""
+    first = world(timestep=1e-3, steps=1)
+    first.appear(START)
+    first.reset(START)
+    first.step([0.0, 0.0])
+    assert first.time == 1e-3
+    second = world(timestep=1e-3, steps=10)
+    second.appear(START)
+    np.testing.assert_allclose(second.position, START, atol=1e-12)
+    assert not second.velocity.any()
+
+
+@pytest.mark.real_time
+def test_a_real_time_factor_of_zero_is_faster_than_one(world):
+    """Gazebo itself ignores a request for 0."""
+    arm = world(timestep=1e-3, steps=50)
+    took = {}
+    for factor in (1.0, 0.0):
+        arm.appear(START, real_time_factor=factor)
+        began = time.monotonic()
+        for _ in range(20):
+            arm.step([0.0, 0.0], 50)
+        took[factor] = time.monotonic() - began
+    print('1 s of simulated time took', took)
+    assert took[0.0] < 0.7 * took[1.0]
+
+
+def test_states_are_passed_on_once_a_cycle_where_gazebo_publishes_every_step(server):
+    """As Gazebo does before gz-sim 8.14, which ignores the rate."""
+    gazebo, stamps = load_bindings(), []
+    listener = GazeboListener('elsewhere', 'arm', ('j1',),
+                              lambda: stamps.append(listener.stamp // 1_000_000), 5_000_000)
+    try:
+        node = gazebo.Node()
+        publisher = node.advertise('/world/elsewhere/model/arm/joint_state',
+                                   gazebo.messages['Model'])
+        listener.until(publisher.has_connections, 'the connection')
+        for stamp in (*range(3, 20), 20, 20, 1, 2, *range(3, 9)):  # a pause, and a reset
+            message = gazebo.messages['Model']()
+            message.header.stamp.nsec = stamp * 1_000_000
+            joint = message.joint.add()
+            joint.name, joint.axis1.position = 'j1', stamp
+            publisher.publish(message)
+            listener.until(lambda stamp=stamp: listener.position[0] == stamp, 'the state')
+        assert stamps == [3, 8, 13, 18, 1, 6]
+    finally:
+        listener.close()
