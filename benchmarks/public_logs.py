@@ -182,7 +182,11 @@ def xmate7(folder):
 
 
 def lbr_med(folder):
-    """Return a KUKA LBR Med 7; 10 ms from sample to sample follow from the scripts beside it."""
+    """Return a KUKA LBR Med 7; 10 ms from sample to sample follow from the scripts beside it.
+
+    The torques have the opposite sign: `robodyn effort` finds gravity, inertia and friction with
+    negative factors.
+    """
     whole = rd.load_model(folder / 'urdf/med/med7dock.urdf')
     names = [f'A{k}' for k in range(1, 8)]
     model = rd.load_model(folder / 'urdf/med/med7dock.urdf', locked_joints={
@@ -190,7 +194,7 @@ def lbr_med(folder):
     rows = np.loadtxt(folder / 'src/test/measurements.csv', delimiter=',', skiprows=1)
     moved = np.abs(rows[:, :7] - rows[0, :7]).max(axis=1) > 0.05  # rad
     start = int(moved.argmax())
-    log = rd.Log(np.arange(len(rows) - start) / 100.0, rows[start:, :7], rows[start:, 7:14],
+    log = rd.Log(np.arange(len(rows) - start) / 100.0, rows[start:, :7], -rows[start:, 7:14],
                  joint_names=names, source='lbr_med')
     return model, *([part] for part in log.split(2 / 3))
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import yaml
+from measured_logs import kinova, tiago, ur10
 from synthetic import fourier_motion, log_of
 
 import robodyn_ros as rd
@@ -71,6 +72,32 @@ def test_a_log_tells_what_its_efforts_are(measured, change, best, friction):
     found = find_effort_meaning(dynamics, replace(log, tau=efforts))
     assert found.best == best and found.probability[best] > 0.9, found.to_text()
     assert (found.friction > 0.95) == friction
+
+
+def test_a_log_tells_which_efforts_have_the_opposite_sign(measured):
+    log, dynamics, _ = measured
+    names = dynamics.joint_names
+    for reversed_ in ((), (1,), (0, 1, 2)):
+        signs = np.where(np.isin(range(3), reversed_), -1.0, 1.0)
+        found = find_effort_meaning(dynamics, replace(log, tau=signs * log.tau))
+        assert found.opposite == tuple(names[k] for k in reversed_), found.to_text()
+    result = rd.identify(dynamics, replace(log, tau=-np.asarray(log.tau)), friction='coulomb')
+    assert any(f'efforts of {", ".join(names)} have the opposite sign' in note
+               for note in result.notes)
+
+
+@pytest.mark.parametrize('robot', [ur10, tiago, kinova])
+def test_signs_of_measured_efforts_are_recognised(robot):
+    model, log = robot()
+    assert not find_effort_meaning(model, log).opposite
+    turned = find_effort_meaning(model, replace(log, tau=-np.asarray(log.tau)))
+    assert turned.opposite == model.joint_names, turned.to_text()
+
+
+def test_a_robot_under_a_ceiling_has_no_opposite_signs(measured):
+    log, dynamics, _ = measured
+    other = rd.Dynamics(replace(dynamics.model, gravity=-dynamics.model.gravity))
+    assert not find_effort_meaning(other, log).opposite
 
 
 def test_torques_are_not_converted_twice(measured, tmp_path):

@@ -46,8 +46,10 @@ class CompiledModel:
     def __init__(self, model: Model, *, friction_width: float | None = None, threads: int = 1,
                  shared_code: bool = False):
         check_type('model', model, Model, A_MODEL)
-        if not (np.isfinite(friction_width) and friction_width >= 0):
-            raise ValueRangeError('friction_width', friction_width, 'a finite number >= 0')
+        if friction_width is not None and not (np.isfinite(friction_width)
+                                               and friction_width >= 0):
+            raise ValueRangeError('friction_width', friction_width, 'a finite number >= 0, or '
+                                  'None for those of the model')
         check_type('threads', threads, (int, np.integer), 'an integer of at least 1')
         if threads < 1:
             raise ValueRangeError('threads', threads, 'at least 1')

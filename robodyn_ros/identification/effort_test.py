@@ -44,6 +44,8 @@ MOST_EVIDENCE = 12.0  # largest change of the logarithm of a probability by a si
 # units per N m of an unknown scale, with both signs
 SCALES = np.concatenate([np.geomspace(1e-3, 0.4, 31), np.geomspace(3.0, 1e3, 31)])
 SCALES = np.concatenate([SCALES, -SCALES, -NEAR])
+SIGN_CERTAIN = 5.0  # standard deviations of a slope whose sign is certain
+MOST_CERTAIN = 6.0  # standard deviations of one slope that count for all joints together
 CERTAIN = 0.99  # probability above which data contradict a setting
 MOST = 4000  # largest number of samples of a segment that are used
 FRICTION = 0.1  # usual Coulomb friction, as a fraction of the range of a joint's effort
@@ -75,6 +77,8 @@ class EffortFinding:
         Probability that the efforts contain friction; nan if no joint moves.
     scale : ndarray, shape (n,)
         Torque per unit of effort by the nominal model, N m per unit; nan where unknown.
+    opposite : tuple of str
+        Joints whose efforts have the opposite sign to their positions, see `_opposite`.
     """
 
     joint_names: tuple[str, ...]
@@ -83,6 +87,7 @@ class EffortFinding:
     probability: dict[str, float]
     friction: float
     scale: Array
+    opposite: tuple[str, ...] = ()
 
     @property
     def best(self) -> str:
@@ -110,6 +115,8 @@ class EffortFinding:
             lines.append(f'  {self.friction:7.2%}  friction is included')
         else:
             lines.append('  no joint moves: the log does not tell whether friction is included')
+        if self.opposite:
+            lines.append(f'  opposite sign: {", ".join(self.opposite)}')
         return '\n'.join(lines)
 
 
@@ -160,7 +167,7 @@ def judge_efforts(dynamics: RobotDynamics, segments: Sequence[Segment]) -> Effor
     significant = np.abs(slopes[best]) > 3 * deviation[best]
     scale = np.where(significant, safe_divide(np.ones(n), slopes[best]), np.nan)
     return EffortFinding(names, slopes, np.where(deviation < 1e6, deviation, np.inf), found,
-                         friction, scale)
+                         friction, scale, _opposite(names, fits))
 
 
 def effort_notes(dynamics: RobotDynamics, segments: Sequence[Segment]) -> list[str]:
@@ -180,6 +187,10 @@ def effort_notes(dynamics: RobotDynamics, segments: Sequence[Segment]) -> list[s
 
 def contradiction(meaning: EffortMeaning, found: EffortFinding) -> str:
     """Return how torques on the link's side contradict the setting; empty if they do not."""
+    if found.opposite:
+        return (f'the log contradicts this: the efforts of {", ".join(found.opposite)} have the '
+                'opposite sign to the positions; valid: torque_scale -1 in the format of the log, '
+                'or an axis that points the other way')
     held = 'included' if found.gravity > 0.5 else 'removed'
     if held != meaning.gravity and max(found.gravity, 1 - found.gravity) > CERTAIN:
         return (f'the log contradicts this: gravity is {held} '
@@ -226,6 +237,26 @@ def _fit(gravity: Array, inertial: Array, velocity: Array, acceleration: Array,
     values[used] = found / size[used]
     covariance[np.ix_(used, used)] = scaled_covariance / np.outer(size[used], size[used])
     return values, covariance
+
+
+def _opposite(names: Sequence[str], fits: Sequence[tuple[Array, Array]]) -> tuple[str, ...]:
+    """Return the joints whose efforts have the opposite sign to their positions.
+
+    A wrong description, or a wrong direction of gravity, can reverse the torque of gravity. But
+    inertia and friction oppose the acceleration and the motion of every joint. All joints are
+    reversed if inertia and friction of all joints together say so; a single joint, if its
+    friction and its gravity or inertial torque do.
+    """
+    # gravity, inertia and friction in standard deviations
+    signs = np.array([safe_divide(values[:3], np.sqrt(np.diag(covariance)[:3]))
+                      for values, covariance in fits])
+    together = np.clip(signs[:, 1:], -MOST_CERTAIN, MOST_CERTAIN).sum() / np.sqrt(2 * len(signs))
+    certain = np.where(np.abs(signs) > SIGN_CERTAIN, signs, 0.0)
+    if together < -SIGN_CERTAIN and not (certain[:, 0] > 0).any():
+        return tuple(names)
+    alone = (certain[:, 2] < 0) & (certain[:, :2].min(axis=1) < 0) & (
+        certain[:, :2].max(axis=1) <= 0)
+    return tuple(name for name, one in zip(names, alone, strict=True) if one)
 
 
 def _ratios(model: Model, names: Sequence[str]) -> Array:

@@ -41,7 +41,7 @@ from robodyn_ros.identification.residual_model import residual_model
 from robodyn_ros.identification.result import Result
 from robodyn_ros.identification.ripple import known_ripple, lost_ripple
 from robodyn_ros.identification.ripple_choice import with_ripple
-from robodyn_ros.identification.settings import SettingOptions, Settings
+from robodyn_ros.identification.settings import SettingOptions, Settings, known_parameters
 from robodyn_ros.identification.shrinkage import drawn_estimate
 from robodyn_ros.identification.signals import (
     Segment,
