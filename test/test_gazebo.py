@@ -129,6 +129,21 @@ def test_base_links_without_mass_are_not_lost():
     assert heavy == {'base', 'plate', 'arm'}
 
 
+def test_a_link_with_the_name_of_a_joint_gets_another_name():
+    """In SDF, the links and joints of a model share their names; the SO-100 has such links."""
+    text = planar_2r().replace('"upper"', '"j2"').replace('"lower"', '"j2_link"')
+    prepared = GazeboRobot.of(text)
+    spawned = prepared.spawn_text([0.0, 0.0], 'arm', payload=('j2', Inertial(
+        1.0, np.zeros(3), np.eye(3))))
+    root = etree.fromstring(spawned)
+    assert [e.get('name') for e in root.findall('link')][:3] == ['base', 'j2_link1', 'j2_link']
+    model = rd.load_model(spawned)
+    assert model.joint_names == ('j1', 'j2')
+    heavier = (rd.Dynamics(model).mass_matrix([0.3, 0.4])
+               - rd.Dynamics(prepared.model).mass_matrix([0.3, 0.4]))
+    np.testing.assert_allclose(heavier, [[1.0, 0.0], [0.0, 0.0]], atol=1e-12)  # about z
+
+
 def test_a_payload_becomes_part_of_its_link():
     body = Inertial(3.0, np.array([0.0, 0.0, 0.1]), np.diag([0.01, 0.02, 0.02]))
     text = GazeboRobot.of(planar_2r()).spawn_text([0.0, 0.0], 'arm', payload=('lower', body))

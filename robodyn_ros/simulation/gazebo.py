@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -180,6 +181,7 @@ class GazeboRobot:
         if payload is not None:
             _load(elements['link', payload[0]], model, *payload)
         _fix_to_world(root, model)
+        _distinguish_links(root)
         _add_systems(root, model.joint_names, name, update_rate)
         return etree.tostring(root, encoding='unicode')
 
@@ -253,6 +255,22 @@ def _fix_to_world(root: etree._Element, model: Model) -> None:
     joint = etree.SubElement(root, 'joint', name='fixed_to_world', type='fixed')
     etree.SubElement(joint, 'parent', link='world')
     etree.SubElement(joint, 'child', link=base)
+
+
+def _distinguish_links(root: etree._Element) -> None:
+    """Rename links that have the name of a joint, which Gazebo does not allow."""
+    joints = {joint.get('name') for joint in root.findall('joint')}
+    names = {link.get('name') for link in root.findall('link')} | joints
+    for link in root.findall('link'):
+        old = link.get('name')
+        if old not in joints:
+            continue
+        new = next(name for k in count() if (name := f'{old}_link{k or ""}') not in names)
+        names.add(new)
+        link.set('name', new)
+        for end in root.iterfind('joint/*[@link]'):
+            if end.get('link') == old:
+                end.set('link', new)
 
 
 def _add_systems(root: etree._Element, joints: tuple[str, ...], name: str,
