@@ -141,8 +141,10 @@ def test_what_cannot_be_simulated_is_named():
         rd.simulate(model, q=[0, 0], duration=-1)
     with pytest.raises(SimulationError, match='cannot continue after|has diverged at'):
         rd.simulate(model, lambda t, q, qd: 10 * qd**3, q=[0, 0], qd=[5, 5], duration=1)
-    massless = rd.Dynamics(rd.load_model(planar_2r(), base='floating'))
     with pytest.raises(SimulationError, match='accelerations at 0 s are not finite'):
+        rd.simulate(model, [1e308, 0], q=[0, 0], duration=1)
+    massless = rd.Dynamics(rd.load_model(planar_2r(), base='floating'))
+    with pytest.raises(rd.RobodynError, match="the base 'base' and the joint 'j1' can move"):
         rd.simulate(massless, q=massless.home, qd=np.ones(8), duration=1)
 
 
