@@ -129,7 +129,7 @@ class Relay:
 @cache
 def excitation():
     """The excitation of the 2R arm."""
-    return rd.optimise_excitation(PLANAR, rd.Limits(torque_margin=0.2), period=4.0, harmonics=3,
+    return rd.optimise_excitation(PLANAR, rd.Limits(torque_margin=0.2), period=5.0, harmonics=3,
                                   periods=1, budget=60.0, starts=1)
 
 
