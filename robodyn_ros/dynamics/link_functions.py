@@ -6,13 +6,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from robodyn_ros.dynamics.catalogue import Points
-from robodyn_ros.dynamics.compiled_model import CompiledModel
+from robodyn_ros.dynamics.compiled_model import OF_LINKS, CompiledModel
 from robodyn_ros.errors import UnknownNameError
 from robodyn_ros.kernels import Kernel
 from robodyn_ros.numerics import real_numbers
 from robodyn_ros.spatial import Array
-
-KINDS = ('pose', 'jacobian', 'drift')  # of the kernels of links
 
 
 class LinkFunctions(CompiledModel):
@@ -37,8 +35,8 @@ class LinkFunctions(CompiledModel):
         UnknownNameError
             There is no such kind or link.
         """
-        if kind not in KINDS:
-            raise UnknownNameError('kind', kind, KINDS)
+        if kind not in OF_LINKS.values():
+            raise UnknownNameError('kind', kind, OF_LINKS.values())
         for link in links:
             self._link_kernel(kind, link).warm_up('single')
 
