@@ -249,6 +249,24 @@ def test_stopping_keeps_the_best(planar):
     assert found.facts['seconds'] < 20
 
 
+def test_a_validation_motion_keeps_the_ranges_of_the_first_one(planar):
+    """It validates where the parameters were fitted; another order of joints does not matter."""
+    limits = Limits(velocity=[1.5, 1.5])
+    first = rd.optimise_excitation(planar, limits, budget=60.0, starts=1)
+    turned = first.in_order_of(first.joint_names[::-1])
+    np.testing.assert_array_equal(turned.at(0.3).q, first.at(0.3).q[::-1])
+    plan = rd.validation_plan(turned, Plan(budget=60.0, starts=1))
+    second = rd.optimise_excitation(planar, limits, plan)
+    assert second.period != first.period
+    fitted, other = (one.samples(1000.0)[1] for one in (first, second))
+    assert (other.q >= fitted.q.min(axis=0) - 1e-3).all()
+    assert (other.q <= fitted.q.max(axis=0) + 1e-3).all()
+    assert (np.abs(other.qd) <= np.abs(fitted.qd).max(axis=0) + 1e-3).all()
+    assert np.ptp(other.q, axis=0).min() > 0.3  # it moves nevertheless
+    with pytest.raises(rd.UnknownNameError, match='joint of the excitation'):
+        first.in_order_of(('elsewhere', first.joint_names[1]))
+
+
 def test_proposals_and_the_resonance(lwr4):
     period, harmonics = propose(lwr4, Limits(), Plan())
     assert 4 <= period <= 30 and harmonics == 5  # half of 69 parameters over 7 joints

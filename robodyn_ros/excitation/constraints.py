@@ -8,7 +8,7 @@ dense grid.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -25,7 +25,7 @@ from robodyn_ros.excitation.capsules import (
     segment_distance,
 )
 from robodyn_ros.excitation.family import Family
-from robodyn_ros.excitation.fourier import Basis, Motion
+from robodyn_ros.excitation.fourier import Basis, Excitation, Motion
 from robodyn_ros.excitation.loop_limits import LoopLimits
 from robodyn_ros.keywords import checked_fields
 from robodyn_ros.model import Joints, Model
@@ -33,6 +33,7 @@ from robodyn_ros.spatial import Array
 
 SHARPNESS = 300.0  # the smooth maximum exceeds the maximum by at most log(N) / SHARPNESS
 SHARPNESS_OF_LENGTHS = 2000.0  # the same for lengths, 1/m
+LEAST_RANGE = 1e-3  # rad or m, range of a joint that hardly moves, and its largest speed per s
 
 
 @checked_fields
@@ -85,6 +86,27 @@ class Limits:
     floor: float | None = None
     gap: float = 0.01
     mesh_folders: tuple[Path, ...] = ()
+
+    def within(self, motion: Excitation, joints: Joints) -> Limits:
+        """Return limits that also keep each joint within the positions and speeds of a motion.
+
+        Parameters
+        ----------
+        motion : Excitation
+            The motion; a part of its range that these limits exclude stays excluded.
+        joints : Joints
+            The robot's joints, to whose limits those default that are not given.
+        """
+        q, qd = motion.in_order_of(joints.joint_names).one_period()[:2]
+        half = np.maximum(np.ptp(q, axis=0), LEAST_RANGE) / 2
+        middle = (q.min(axis=0) + q.max(axis=0)) / 2
+        own = _pairs(self.position, joints)
+        speed = np.maximum(np.abs(qd).max(axis=0), LEAST_RANGE)
+        return replace(
+            self, position=np.column_stack([np.maximum(own[:, 0], middle - half),
+                                            np.minimum(own[:, 1], middle + half)]),
+            velocity=np.minimum(speed, _magnitudes('velocity', self.velocity,
+                                                   joints.velocity_limit, joints.n)))
 
 
 @dataclass

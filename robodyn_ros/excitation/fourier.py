@@ -5,7 +5,7 @@ Kolyubin 5.13.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from robodyn_ros.excitation.constraints import Limits
     from robodyn_ros.model import Model
 
+SAMPLES_PER_HARMONIC = 100  # samples of one period
 LONGEST_PERIOD, MOST_PERIODS = 1e4, 9999  # s, and number; larger values are mistakes
 _KEYS = ('joint_names', 'period', 'periods', 'centre', 'sine', 'cosine', 'facts')
 
@@ -113,6 +114,24 @@ class Excitation:
             raise ValueRangeError('rate', rate, 'a number > 0 Hz')
         t = np.linspace(0, self.duration, int(np.ceil(self.duration * rate)) + 1)
         return t, self.at(t)
+
+    def one_period(self) -> Motion:
+        """Return the motion of one period at samples from which its ranges can be read."""
+        return self.at(np.linspace(0, self.period, SAMPLES_PER_HARMONIC * self.harmonics))
+
+    def in_order_of(self, names: tuple[str, ...]) -> Excitation:
+        """Return this excitation with its joints in the order of these names.
+
+        Raises
+        ------
+        UnknownNameError
+            The names are not those of its joints.
+        """
+        for name in {*names} ^ {*self.joint_names}:
+            raise UnknownNameError('joint of the excitation', name, sorted(self.joint_names))
+        pick = [self.joint_names.index(name) for name in names]
+        return replace(self, joint_names=tuple(names), centre=self.centre[pick],
+                       sine=self.sine[:, pick], cosine=self.cosine[:, pick])
 
     def to_text(self) -> str:
         """Return a summary as text."""

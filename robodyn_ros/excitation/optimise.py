@@ -108,6 +108,8 @@ class _Search:
                  progress: Callable[[Progress], None] | None):
         check_plan(robot, plan)
         self.robot, self.plan, self.progress = robot, plan, progress
+        if plan.within is not None:
+            limits = limits.within(plan.within, robot.joints)
         period, harmonics = propose(robot, limits, plan)
         models = [robot.model]
         if plan.payload is not None:
@@ -128,7 +130,9 @@ class _Search:
                       for name, goal in plan.mean_torque.items()}
         self.shape = (1 + self.basis.free, robot.n)
         self.width = self._width()
-        self.starts = Starts(self.constraints, self.basis, self.width)
+        self.starts = Starts(self.constraints, self.basis, self.width,
+                             None if plan.within is None else
+                             plan.within.in_order_of(robot.joint_names).one_period().q)
         self.started, self.evaluations = time.monotonic(), 0
         self.budget, self.reserve = plan.budget, RESERVE
         self.best: Array | None = None

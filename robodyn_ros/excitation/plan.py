@@ -87,6 +87,8 @@ class Plan:
         Time for the whole search, s.
     seed : int
         Seed of the random starts.
+    within : Excitation, optional
+        Another motion, whose ranges of positions and speeds no joint leaves.
     """
 
     kind: str = 'lumped'
@@ -106,6 +108,7 @@ class Plan:
     starts: int = 3
     budget: float = 60.0
     seed: int = 0
+    within: Excitation | None = None
 
 
 @dataclass(frozen=True)
@@ -147,6 +150,7 @@ class PlanOptions(TypedDict, total=False):
     starts: int
     budget: float
     seed: int
+    within: Excitation | None
 
 
 def smooth_constraints(robot: RobotDynamics, limits: Limits,
@@ -241,12 +245,12 @@ def validation_plan(found: Excitation, plan: Plan) -> Plan:
     """Return a plan for another motion, which serves to validate the identification.
 
     Its base frequency differs, so that no harmonics of the two motions coincide. It uses other
-    random starts and the determinant as its criterion.
+    random starts and the determinant as its criterion. It keeps the ranges of the first motion:
+    beyond them, it would test an extrapolation.
     """
     return replace(plan, period=found.period * np.sqrt(0.75), harmonics=found.harmonics,
                    criterion='determinant', mean_torque={}, mean_torque_unit={},
-                   seed=plan.seed + 1000,
-                   starts=max(2, plan.starts // 2))
+                   seed=plan.seed + 1000, starts=max(2, plan.starts // 2), within=found)
 
 
 def check_plan(robot: RobotDynamics, plan: Plan) -> None:

@@ -23,9 +23,14 @@ class Starts:
         The basis of the motions.
     width : ndarray, shape (n,)
         Half the range of each joint.
+    poses : ndarray, shape (N, n), optional
+        Poses of a motion within the limits; the starts are drawn around the one nearest the middle
+        of the range. By default, they are drawn around that middle, or around the home position of
+        a robot with closed loops.
     """
 
-    def __init__(self, constraints: Constraints, basis: Basis, width: Array):
+    def __init__(self, constraints: Constraints, basis: Basis, width: Array,
+                 poses: Array | None = None):
         self._constraints, self._basis, self._width = constraints, basis, width
         robot = constraints.dynamics
         middle = constraints.position.mean(axis=1)
@@ -33,6 +38,8 @@ class Starts:
         if constraints.loops is not None:
             names = robot.model.joint_names
             self._centre = robot.home[[names.index(name) for name in robot.joint_names]]
+        if poses is not None:
+            self._centre = poses[np.argmin(np.linalg.norm((poses - middle) / width, axis=1))]
 
     def draw(self, rng: np.random.Generator) -> Array:
         """Return the one of several random motions that exceeds the limits least."""

@@ -252,7 +252,7 @@ class Procedure:
             if set(named.joint_names) != set(robot.joint_names):
                 raise LogError(f'is for the joints {", ".join(named.joint_names)}',
                                source=goal.excitation, valid=', '.join(robot.joint_names))
-            named = _in_order_of(robot.joint_names, named)
+            named = named.in_order_of(robot.joint_names)
             return replace(named, periods=goal.periods) if goal.periods else named
         limits, plan = goal.search(robot)
         phase, file = 'search', 'excitation.yaml'
@@ -331,10 +331,3 @@ class Procedure:
         if monitor.refused > refused:
             self._port.report('warning', f'{monitor.refused - refused} joint states could not be '
                                          'used')
-
-
-def _in_order_of(names: tuple[str, ...], excitation: Excitation) -> Excitation:
-    """Return an excitation whose joints have the order of these names."""
-    pick = [excitation.joint_names.index(name) for name in names]
-    return replace(excitation, joint_names=names, centre=excitation.centre[pick],
-                   sine=excitation.sine[:, pick], cosine=excitation.cosine[:, pick])
