@@ -11,7 +11,8 @@ NAME = 'robodyn_ros'
 EXTRAS = {
     'equations': ['sympy'],
     'formats': ['h5py', 'pyarrow'],
-    'identify': ['clarabel', 'jinja2', 'matplotlib', 'plotly', 'rich', 'rosbags', 'scipy'],
+    'identify': ['clarabel', 'jinja2', 'matplotlib', 'plotly', 'rich', 'rosbags', 'scipy',
+                 'threadpoolctl'],
     'residual': ['scikit-learn', 'scipy'],
     'sim': ['mujoco'],
     'meshes': ['scipy', 'trimesh'],
@@ -19,7 +20,7 @@ EXTRAS = {
     'notebook': ['pandas'],
     'view': ['scipy', 'trimesh', 'viser'],
     'fleet': ['clarabel', 'dask', 'distributed', 'duckdb', 'fsspec', 'jinja2', 'matplotlib',
-              'pandas', 'plotly', 'pyarrow', 'rich', 'rosbags', 'scipy'],
+              'pandas', 'plotly', 'pyarrow', 'rich', 'rosbags', 'scipy', 'threadpoolctl'],
     'docs': ['furo', 'myst-parser', 'numpydoc', 'sphinx', 'sphinx-copybutton'],
 }
 # pip puts all scripts on PATH, where a name has to say whose it is; colcon puts them into

@@ -3,12 +3,31 @@
 from __future__ import annotations
 
 import numbers
-from typing import Any, overload
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from robodyn_ros.errors import ShapeError
+from robodyn_ros.packages import package
+
+P = ParamSpec('P')
+R = TypeVar('R')
+
+
+def one_blas_thread(function: Callable[P, R]) -> Callable[P, R]:
+    """Decorate a function of many small matrices, for which BLAS then uses one thread.
+
+    Several threads would spend more time waiting for each other than computing.
+    """
+    @wraps(function)
+    def call(*arguments: P.args, **keywords: P.kwargs) -> R:
+        with package('threadpoolctl').threadpool_limits(1, user_api='blas'):
+            return function(*arguments, **keywords)
+
+    return call
 
 
 @overload

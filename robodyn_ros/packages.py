@@ -25,6 +25,7 @@ EXTRAS = {
     'scipy': 'identify',
     'sklearn': 'residual',
     'sympy': 'equations',
+    'threadpoolctl': 'identify',
     'trimesh': 'meshes',
     'viser': 'view',
 }

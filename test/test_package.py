@@ -173,7 +173,8 @@ def test_every_imported_package_is_declared():
     declared = set(keys('exec_depend'))
     names = {'yaml': 'python3-yaml', 'urdf_parser_py': 'urdfdom_py', 'llvmlite': 'python3-numba',
              'mujoco': 'python3-mujoco-pip', 'rosbags': 'python3-rosbags-pip',
-             'trimesh': 'python3-trimesh-pip'}
+             'trimesh': 'python3-trimesh-pip',
+             'threadpoolctl': 'python3-sklearn'}  # which depends on it
     # docs/tutorials/installation.md names these
     without_a_rule = {'clarabel', 'distributed', 'duckdb', 'fsspec', 'plotly', 'pyarrow', 'viser'}
     page = (ROOT / 'docs/tutorials/installation.md').read_text()

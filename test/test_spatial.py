@@ -1,12 +1,13 @@
-"""Rigid bodies, rotations and safe division."""
+"""Rigid bodies, rotations, safe division and threads of BLAS."""
 
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from robodyn_ros.description.tree import joints_parent_first
 from robodyn_ros.model import Joints
-from robodyn_ros.numerics import safe_divide
+from robodyn_ros.numerics import one_blas_thread, safe_divide
 from robodyn_ros.spatial import (
     axis_rotation,
     inertia_components,
@@ -38,6 +39,23 @@ def test_safe_division():
     assert safe_divide(1e300, 1e-300) == np.inf and safe_divide(0.0, 1e-320) == 0.0
     np.testing.assert_array_equal(safe_divide([[1.0, 2.0], [3.0, 4.0]], [2.0, 0.0]),
                                   [[0.5, 0.0], [1.5, 0.0]])
+
+
+def test_blas_has_one_thread_during_a_call():
+    """Afterwards, also after an error, it has as many as before."""
+    def threads():
+        return {one['num_threads'] for one in threadpool_info() if one['user_api'] == 'blas'}
+
+    @one_blas_thread
+    def fail(seen):
+        seen.append(threads())
+        raise ValueError
+
+    with threadpool_limits(2, user_api='blas'):
+        before, seen = threads(), []
+        with pytest.raises(ValueError):
+            fail(seen)
+        assert seen == [{1}] and threads() == before
 
 
 def test_poses_are_within_the_limits(rng):

@@ -39,8 +39,11 @@ def grams_of(w: Array, tau: Array, used: NDArray[np.bool_], edges: NDArray[np.in
     grams = np.zeros((len(edges) - 1, rows, p + 1, p + 1))
     counts = np.zeros((len(edges) - 1, rows))
     for row in range(rows):
-        nonzero = np.append(np.flatnonzero(w[:, row].any(axis=0)), p)
-        data = np.column_stack([w[:, row][:, nonzero[:-1]], tau[:, row]]) * used[:, row, None]
+        nonzero = np.flatnonzero((w[:, row] != 0).any(axis=0))
+        data = np.column_stack([w[:, row].take(nonzero, axis=1), tau[:, row]])
+        if not used[:, row].all():
+            data *= used[:, row, None]
+        nonzero = np.append(nonzero, p)
         for fold, (a, b) in enumerate(zip(edges[:-1], edges[1:], strict=True)):
             grams[fold, row, nonzero[:, None], nonzero] = data[a:b].T @ data[a:b]
             counts[fold, row] = used[a:b, row].sum()

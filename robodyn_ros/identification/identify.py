@@ -52,7 +52,7 @@ from robodyn_ros.identification.signals import (
 from robodyn_ros.identification.statistics import Uncertainty, significant, uncertainty_of
 from robodyn_ros.keywords import checked_options
 from robodyn_ros.model import Model
-from robodyn_ros.numerics import safe_divide
+from robodyn_ros.numerics import one_blas_thread, safe_divide
 from robodyn_ros.spatial import Array
 
 if TYPE_CHECKING:
@@ -64,6 +64,7 @@ UNEXCITED = 1e-9  # relative to the longest column; shorter columns are round-of
 
 
 @checked_options(Settings)
+@one_blas_thread
 def identify(model: Model | RobotDynamics, logs: Log | Sequence[Log],
              settings: Settings | None = None, *,
              progress: Callable[[str], None] | None = None,
