@@ -1,4 +1,4 @@
-"""Base parameters that are drawn towards the description where a log leaves them undetermined."""
+"""Base parameters for predictions: drawn towards the description, friction not negative."""
 
 from dataclasses import replace
 
@@ -60,6 +60,31 @@ def test_a_prior_without_a_certain_gain_is_not_used():
     alone, drawn = errors(result, true, other)
     assert drawn == alone
     assert any('no certain improvement' in note for note in result.notes)
+
+
+def test_friction_of_predictions_is_not_negative():
+    """The torque of joint 1 is late, as if its friction were negative where the arm hangs."""
+    arm = rd.load_model(planar_2r(), gravity=(0, -9.81, 0))
+    rng, t = np.random.default_rng(1), np.arange(4000) / 200
+
+    def around(pose):
+        w = 2 * np.pi * np.array([0.2, 0.4, 0.7])[:, None, None]
+        size, phase = 0.4 * rng.normal(size=(3, 2, 1)), rng.uniform(0, 6, (3, 2, 1))
+        parts = (np.sin(w * t + phase), w * np.cos(w * t + phase), -w**2 * np.sin(w * t + phase))
+        q, qd, qdd = ((size * part).sum(axis=0).T for part in parts)
+        return q + pose, qd, qdd
+
+    q, qd, qdd = around([-np.pi / 2, 0.0])
+    tau = rd.Dynamics(arm).inverse_dynamics(q, qd, qdd)
+    tau[:, 0] = np.interp(t - 0.02, t, tau[:, 0])
+    tau += 0.01 * tau.std(axis=0) * rng.normal(size=tau.shape)
+    result = rd.identify(arm, rd.Log(t, q, tau, joint_names=arm.joint_names))
+    kept = list(result.base_.kept)
+    friction = [name.startswith(('Fv', 'Fc')) for name in result.base_.names]
+    assert result.estimate_.values[friction].min() < 0 <= result.theta_[kept][friction].min()
+    assert any('Fvl:j1 would be negative: predictions use 0' in note for note in result.notes)
+    alone, drawn = errors(result, arm, around([np.pi / 2, 0.0]))
+    assert drawn < 0.95 * alone
 
 
 def test_exact_data_are_left_as_they_are():

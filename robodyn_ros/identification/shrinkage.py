@@ -1,11 +1,14 @@
-"""Draws base parameters towards the description, as far as the log leaves them undetermined.
+"""Base parameters for predictions: friction is not negative, and a prior holds the rest.
+
+Friction never drives a joint. Where least squares gives it a negative parameter, this parameter
+describes something else in the motion of the fit, such as a delay, and harms other predictions.
 
 A single motion hardly determines some combinations of parameters. Least squares fits them to what
-the model does not explain in this motion, and predicts another motion with these values. Here, the
-bodies have a normal prior around those of the description. How far inertias, first moments, masses
-and offsets are from it is estimated from the log itself, by the largest marginal likelihood
-(empirical Bayes; MacKay 1992, 10.1162/neco.1992.4.3.415). The prior is used only if it predicts
-positions better that are left out of the fit.
+the model does not explain in this motion, and predicts another motion with these values. The
+bodies therefore have a normal prior around those of the description. How far inertias, first
+moments, masses and offsets are from it is estimated from the log itself, by the largest marginal
+likelihood (empirical Bayes; MacKay 1992, 10.1162/neco.1992.4.3.415). The prior is used only if it
+predicts positions better that are left out of the fit.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 import scipy.linalg
+import scipy.optimize
 from numpy.typing import NDArray
 
 from robodyn_ros.identification.base_parameters import BaseParameters
@@ -34,10 +38,13 @@ LARGEST = 6.0  # absolute value of these logarithms
 HYPER = 3.0  # standard deviation of the logarithms before the data are seen
 FLAT_ENOUGH = 1e-3  # change of the logarithm of the likelihood that ends the search
 ROUND_OFF = 1e-10
+NONNEGATIVE = ('Fv', 'Fc')  # viscous and Coulomb friction
+CERTAIN_SIGN = 2.0  # standard deviations below zero of negative friction that is mentioned
+ITERATIONS = 1000  # of the solution with friction that is not negative
 
 
 class Drawn(NamedTuple):
-    """Base parameters with the prior, shape (b,), and remarks on it."""
+    """Base parameters for predictions, shape (b,), and remarks on them."""
 
     values: Array
     words: list[str]
@@ -77,7 +84,9 @@ class Prior(NamedTuple):
 
 def drawn_estimate(observations: Observations, base: BaseParameters, estimate: Estimate,
                    uncertainty: Uncertainty) -> Drawn:
-    """Return base parameters that are drawn towards the description, if this helps.
+    """Return base parameters for predictions.
+
+    Their friction is not negative, and they are drawn towards the description if this helps.
 
     Parameters
     ----------
@@ -91,28 +100,41 @@ def drawn_estimate(observations: Observations, base: BaseParameters, estimate: E
         Its uncertainty, with the correlation of the residuals in time.
     """
     variance = np.diag(uncertainty.covariance)
+    terms = [observations.linear.columns[k].term for k in base.kept]
+    positive = np.array([term.startswith(NONNEGATIVE) for term in terms])
+    negative = [name for name, no, value, square in zip(
+        base.names, positive, estimate.values, variance, strict=True)
+        if no and value < -CERTAIN_SIGN * np.sqrt(square)]
+    words = [] if not negative else [
+        f'{", ".join(negative)} would be negative: predictions use 0, since friction never drives '
+        'a joint; a delay of the torques may be the cause, or a cable']
     prior = prior_of(observations.linear, base, estimate, variance)
-    if 'mass' not in prior.groups:
-        return Drawn(estimate.values, [])
     # information of correlated residuals, over that of independent ones
     memory = float(np.median(safe_divide(variance, np.diag(estimate.plain_covariance),
                                          at_zero=1.0)))
-    weight = memory * prior.information(
-        most_probable(prior, estimate.values, uncertainty.covariance))
-    regions = regional_grams(observations, base.kept, estimate.sigma)
-    whole = regions.sum(axis=0)
-    without, with_prior = (np.array([_error(part, _solve(whole - part, w, prior.mean))
-                                     for part in regions]) for w in (0 * weight, weight))
-    gains = 0.5 * np.log(with_prior / without)
-    words = ('a prior around the description changes the error at positions that are left out of '
-             f'the fit by {np.expm1(gains.mean()):+.1%}')
-    if not -gains.mean() > CERTAIN * gains.std(ddof=1) / np.sqrt(QUARTERS):
-        return Drawn(estimate.values,
-                     [f'{words}, which is no certain improvement: it is not used'])
-    gram = np.zeros_like(whole)
+    weight = np.zeros_like(uncertainty.covariance)
+    if 'mass' in prior.groups:
+        found = memory * prior.information(
+            most_probable(prior, estimate.values, uncertainty.covariance))
+        regions = regional_grams(observations, base.kept, estimate.sigma)
+        whole = regions.sum(axis=0)
+        without, with_prior = (np.array([
+            _error(part, _solve(whole - part, w, prior.mean, positive)) for part in regions])
+            for w in (weight, found))
+        gains = 0.5 * np.log(with_prior / without)
+        words.append('a prior around the description changes the error at positions that are left '
+                     f'out of the fit by {np.expm1(gains.mean()):+.1%}')
+        if -gains.mean() > CERTAIN * gains.std(ddof=1) / np.sqrt(QUARTERS):
+            weight = found
+            words[-1] += ': predictions use it'
+        else:
+            words[-1] += ', which is no certain improvement: it is not used'
+    if not weight.any() and not (estimate.values[positive] < 0).any():
+        return Drawn(estimate.values, words)
+    gram = np.zeros((base.count + 1, base.count + 1))
     gram[:-1, :-1] = estimate.factor.T @ estimate.factor
     gram[:-1, -1] = gram[:-1, :-1] @ estimate.values
-    return Drawn(_solve(gram, weight, prior.mean), [f'{words}: predictions use it'])
+    return Drawn(_solve(gram, weight, prior.mean, positive), words)
 
 
 def prior_of(linear: LinearModel, base: BaseParameters, estimate: Estimate,
@@ -242,14 +264,26 @@ def quadrants(q: Array) -> NDArray[np.int_]:
     return label
 
 
-def _solve(gram: Array, weight: Array, mean: Array) -> Array:
-    """Solve the normal equations of ``[W, tau]`` with the information of a prior added."""
+def _solve(gram: Array, weight: Array, mean: Array, positive: NDArray[np.bool_]) -> Array:
+    """Solve the normal equations of ``[W, tau]`` with the information of a prior added.
+
+    Some parameters cannot be negative.
+    """
     matrix = gram[:-1, :-1] + weight
     scale = np.sqrt(np.diag(matrix))
     scale = np.where(scale > 0, scale, 1.0)
     matrix = matrix / np.outer(scale, scale)
     matrix[np.diag_indices(len(scale))] += RIDGE
-    return np.asarray(np.linalg.solve(matrix, (gram[:-1, -1] + weight @ mean) / scale) / scale)
+    right = (gram[:-1, -1] + weight @ mean) / scale
+    values = np.linalg.solve(matrix, right)
+    if (values[positive] < 0).any():
+        squares, vectors = np.linalg.eigh(matrix)
+        roots = np.sqrt(np.maximum(squares, RIDGE))
+        lowest = np.where(positive, 0.0, -np.inf)
+        values = scipy.optimize.lsq_linear(
+            roots[:, None] * vectors.T, vectors.T @ right / roots, (lowest, np.inf),
+            method='bvls', max_iter=ITERATIONS).x
+    return np.asarray(values / scale)
 
 
 def _error(gram: Array, theta: Array) -> float:
