@@ -101,6 +101,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add('--friction-width', type=float, metavar='FRACTION',
         help='width over which friction changes its direction, as a fraction of the fast speed '
         '(default: chosen from the data)')
+    add('--torque-delay', type=float, metavar='SECONDS',
+        help='time by which the torques are older than the positions (default: chosen from the '
+        'data)')
     add('--payload', metavar='LINK', help='link that carries an unknown payload in --loaded logs')
     add('--payload-mass', type=float, metavar='KG', help='its mass, if it is known')
     add('--loaded', nargs='+', type=Path, default=[], metavar='LOG',
@@ -131,7 +134,7 @@ def run(options: argparse.Namespace) -> int:
         slow=_slow(options, model), guard=options.guard, joints=options.joints,
         torques_of=options.torques_of, friction_width=options.friction_width,
         payload=options.payload, payload_mass=options.payload_mass,
-        residual_model=options.residual_model)
+        residual_model=options.residual_model, torque_delay=options.torque_delay)
     if options.cross_validate:
         return _cross_validate(options, robot, settings)
     thresholds = _thresholds(options.accept)

@@ -30,10 +30,10 @@ from robodyn_ros.report.record import RECORD
 UNUSED: dict[str, Any] = {
     'validate': [], 'validate_loaded': [], 'loaded': [], 'payload': None, 'payload_mass': None,
     'gains': False, 'cross_validate': False, 'loops': None, 'slow': None, 'guard': None,
-    'period': None, 'joints': None, 'torques_of': None, 'friction_width': None, 'reduce': False,
-    'order': None, 'corridor': None, 'decimation': None, 'accept': [], 'kind': 'lumped',
-    'friction': 'auto', 'method': 'weighted', 'fit_fraction': FIT_FRACTION,
-    **dict.fromkeys(RECORD, '')}
+    'period': None, 'joints': None, 'torques_of': None, 'friction_width': None,
+    'torque_delay': None, 'reduce': False, 'order': None, 'corridor': None, 'decimation': None,
+    'accept': [], 'kind': 'lumped', 'friction': 'auto', 'method': 'weighted',
+    'fit_fraction': FIT_FRACTION, **dict.fromkeys(RECORD, '')}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

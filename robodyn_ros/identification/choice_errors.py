@@ -1,8 +1,8 @@
 """Cross-validation errors of the raw torque, by which filters and friction models are chosen.
 
-To be fast, candidates are compared on normal equations at a reduced rate. Means over blocks of
-samples replace the parallel filter; a block that is twice as long has half the cutoff. The errors
-of all candidates are computed on the shortest blocks, which contain the highest frequencies.
+Candidates are compared on normal equations at a reduced rate. Means over blocks replace the
+parallel filter; a block that is twice as long has half the cutoff. All errors are computed on the
+shortest blocks, which contain the highest frequencies.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robodyn_ros.errors import LogError
+from robodyn_ros.identification.decimation import block_means
 from robodyn_ros.identification.gram_matrices import (
     RIDGE,
     estimates_without,
@@ -84,13 +85,10 @@ class Folds:
             Columns of W that are fitted on the other folds.
         """
         raw = picked(self.raw, columns)
-        theta = np.column_stack([self.estimates_without(columns), np.full(len(raw), -1.0)])
+        theta = np.column_stack([estimates_without(picked(self.fitted, columns), self.counts),
+                                 np.full(len(raw), -1.0)])
         errors = np.einsum('fi,fij,fj->f', theta, raw, theta)
         return np.asarray(safe_divide(errors, self.size / len(raw), at_zero=np.inf))
-
-    def estimates_without(self, columns: list[int]) -> Array:
-        """Return `estimates_without` of the Gram matrices of the fit, shape (F, columns)."""
-        return estimates_without(picked(self.fitted, columns), self.counts)
 
     def additions(self, columns: list[int], candidates: list[int],
                   positive: NDArray[np.bool_] | None = None) -> tuple[Array, Array]:
@@ -161,6 +159,8 @@ class Coarse:
         W of every segment at every ``stride``-th sample.
     means : list of ndarray, shape (B, rows, p)
         Their means over the shortest blocks.
+    strides : list of int
+        The stride of every segment.
     """
 
     def __init__(self, observations: Observations, highest: float):
@@ -168,11 +168,11 @@ class Coarse:
         segments = observations.segments
         lengths = [BLOCK / highest * s.rate if highest else 1.0 for s in segments]
         self._per_block = max(1, min(PER_BLOCK, round(min(lengths))))
-        self._strides = [max(1, round(length / self._per_block)) for length in lengths]
-        total = sum(len(s.t) / k for s, k in zip(segments, self._strides, strict=True))
+        self.strides = [max(1, round(length / self._per_block)) for length in lengths]
+        total = sum(len(s.t) / k for s, k in zip(segments, self.strides, strict=True))
         part = min(1.0, MOST_SAMPLES / total)
         self._parts = []
-        for segment, stride in zip(segments, self._strides, strict=True):
+        for segment, stride in zip(segments, self.strides, strict=True):
             size = int(part * len(segment.t)) // (stride * self._per_block) \
                 * stride * self._per_block
             first = (len(segment.t) - size) // 2
@@ -182,13 +182,12 @@ class Coarse:
             friction=observations.friction(k)[self._places(k)])
             for k in range(len(segments))]
         self.means = self._short(self.matrices)
-        self._torques = [[_block_means(x[part], stride * self._per_block) for x in (
-            observations.torque(k), observations.measured(k))]
-            for k, (part, stride) in enumerate(zip(self._parts, self._strides, strict=True))]
+        self._torques = [[self.short_means(k, x) for x in (
+            observations.torque(k), observations.measured(k))] for k in range(len(segments))]
 
     def _short(self, matrices: list[Array]) -> list[Array]:
         """Return means over the shortest blocks."""
-        return [_block_means(w, self._per_block) for w in matrices]
+        return [block_means(w, self._per_block) for w in matrices]
 
     def friction(self, linear: LinearModel, terms: Sequence[int] | None = None) -> list[Array]:
         """Return friction columns of another linear model for every segment, as `means`.
@@ -204,7 +203,7 @@ class Coarse:
         for k in range(len(self._parts)):
             segment = self.observations.segments[k]
             q, qd = self._states(k)
-            rate = segment.rate / self._strides[k]
+            rate = segment.rate / self.strides[k]
             extra, temperature = (None if x is None else x[self._places(k)] for x in (
                 segment.extra, segment.temperature))
             columns = linear.friction_regressor(
@@ -217,6 +216,10 @@ class Coarse:
         """Return the columns of springs of another linear model for every segment, as `means`."""
         return self._short([linear.spring_regressor(*self._states(k))
                             for k in range(len(self._parts))])
+
+    def short_means(self, k: int, values: Array) -> Array:
+        """Return means of values at every sample of segment k over the shortest blocks."""
+        return block_means(values[self._parts[k]], self.strides[k] * self._per_block)
 
     def folds(self, means: list[Array], cutoff: float, raw: Raw | None = None) -> Folds:
         """Return the Gram matrices of contiguous folds.
@@ -243,7 +246,7 @@ class Coarse:
                 raise LogError('is too short to leave parts of it out',
                                source=self.observations.segments[k].source)
             edges = np.linspace(0, len(w) // length, each + 1).astype(int)
-            grams, count = grams_of(_block_means(w[:len(w) // length * length], length),
+            grams, count = grams_of(block_means(w[:len(w) // length * length], length),
                                     *self._explained(k, length)[::2], edges)
             fitted.append(grams)
             counts.append(count)
@@ -273,7 +276,7 @@ class Coarse:
         for k, w in enumerate(means):
             size = len(w) // length
             whole = w[:size * length]
-            long.append((_block_means(whole, length), *self._explained(k, length)))
+            long.append((block_means(whole, length), *self._explained(k, length)))
             short.append(tuple(x[:size * length].reshape(size, length, *x.shape[1:])
                                for x in (whole, *self._explained(k, 1, far=False))))
         fitted, raw = ([np.concatenate(x) for x in zip(*parts, strict=True)]
@@ -307,7 +310,7 @@ class Coarse:
 
     def _places(self, k: int) -> slice:
         part = self._parts[k]
-        stride = self._strides[k]  # from the middle, as the block means of the torques
+        stride = self.strides[k]  # from the middle, as the block means of the torques
         return slice(part.start + (stride - 1) // 2, part.stop, stride)
 
     def _states(self, k: int) -> tuple[Array, Array]:
@@ -327,9 +330,9 @@ class Coarse:
         far : bool
             Whether to leave out slow samples.
         """
-        observations, stride = self.observations, self._strides[k] * self._per_block * length
+        observations, stride = self.observations, self.strides[k] * self._per_block * length
         segment, rows = observations.segments[k], observations.linear.rows
-        tau, measured = (_block_means(x[:len(x) // length * length], length)
+        tau, measured = (block_means(x[:len(x) // length * length], length)
                          for x in self._torques[k])
         start = self._parts[k].start
         inside = slice(start, start + len(tau) * stride)
@@ -340,11 +343,3 @@ class Coarse:
                 & (np.abs(segment.qd[inside]) > observations.slow)
         middle = used[stride // 2::stride]
         return tau, measured, np.tile(middle, (1, rows // middle.shape[1]))
-
-
-def _block_means(values: Array, length: int) -> Array:
-    """Return means over blocks of samples, shape (N / length, ...)."""
-    while length % 2 == 0:  # adding halves is many times faster than summing short rows
-        values = 0.5 * (values[::2] + values[1::2])
-        length //= 2
-    return values.reshape(len(values) // length, length, *values.shape[1:]).mean(axis=1)

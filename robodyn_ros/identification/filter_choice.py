@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -24,6 +25,8 @@ from robodyn_ros.identification.signals import (
     design,
     segments_of,
 )
+from robodyn_ros.identification.torque_delay import torque_delay
+from robodyn_ros.model.kinds import JOINT_TORQUE_KINDS
 from robodyn_ros.spatial import Array
 
 # Cutoffs of the position filter, relative to the automatic one: from 1 on, upwards and downwards
@@ -43,10 +46,14 @@ STANDING = 1e-6  # rad/s or m/s; a joint whose fast speed is lower does not move
 
 @dataclass
 class FilterChoice:
-    """The chosen filters, and the errors of all candidates by ``(cutoff, decimation)`` in Hz."""
+    """The chosen filters, and the errors of all candidates by ``(cutoff, decimation)`` in Hz.
+
+    ``words`` is a remark on a delay of the torques; it is empty without one.
+    """
 
     filtering: Filtering
     errors: dict[tuple[float, float], float] = field(default_factory=dict)
+    words: str = ''
 
 
 def fast_speeds(velocities: Sequence[Array]) -> Array:
@@ -56,8 +63,35 @@ def fast_speeds(velocities: Sequence[Array]) -> Array:
 
 
 def choose_filters(linear: LinearModel, pieces: Sequence[Piece], spectrum: Spectrum,
-                   settings: Settings, options: dict[str, object]) -> FilterChoice:
+                   settings: Settings, options: dict[str, Any]) -> FilterChoice:
+    """Choose the filters, and the delay of the torques if the settings leave it open.
+
+    See `torque_delay`; the filters are chosen again after a delay was found. Nothing is chosen if
+    the settings fix both cutoffs.
+
+    Parameters
+    ----------
+    linear, pieces, spectrum, settings, options
+        See `filters_for_delay`.
+    """
+    found, coarse = filters_for_delay(linear, pieces, spectrum, settings, options)
+    if coarse is None or settings.torque_delay is not None \
+            or linear.kind not in JOINT_TORQUE_KINDS:
+        return found
+    delay = torque_delay(coarse, base_parameters(linear).kept, found.filtering.decimation)
+    if not delay.seconds:
+        return found
+    found, _ = filters_for_delay(linear, pieces, spectrum, replace(
+        settings, torque_delay=delay.seconds), options)
+    return replace(found, words=delay.words)
+
+
+def filters_for_delay(linear: LinearModel, pieces: Sequence[Piece], spectrum: Spectrum,
+                      settings: Settings, options: dict[str, Any],
+                      ) -> tuple[FilterChoice, Coarse | None]:
     """Choose the cutoffs of the position filter and of the parallel filter.
+
+    The equations with the least error are returned as well, if there was a choice.
 
     Samples that are too slow for the fit do not count: the torque of a joint that sticks is
     arbitrary, and a low cutoff, which blurs each reversal, would seem to explain it.
@@ -82,24 +116,26 @@ def choose_filters(linear: LinearModel, pieces: Sequence[Piece], spectrum: Spect
     if settings.decimation is not None:
         decimation = settings.decimation
     automatic = Filtering(spectrum.band, np.inf if periodic else cutoff, order, decimation,
-                          decimation)
+                          decimation, settings.torque_delay or 0.0)
     fixed = periodic or settings.filter.cutoff is not None or settings.filter.corridor is not None
     decimations = [automatic.decimation] if settings.decimation is not None else [
         decimation * factor for factor in DECIMATIONS
         if decimation * factor < HIGHEST * rate or factor <= 1]
     found = FilterChoice(automatic)
     if fixed and len(decimations) == 1:
-        return found
+        return found, None
     kept = list(base_parameters(linear).kept)
     independent: dict[float, float] = {}  # samples that a cutoff leaves
+    equations: tuple[float, Coarse | None] = np.inf, None  # those with the least error
 
     def least(factor: float) -> float:
         """Return the least error with a cutoff; that of each parallel filter is kept."""
+        nonlocal equations
         segments = segments_of(pieces, replace(automatic, cutoff=automatic.cutoff * factor), [],
                                smooth=False)
         seconds = sum(len(segment.t) / segment.rate for segment in segments)
         independent[factor] = 2 * automatic.cutoff * factor * seconds
-        coarse = Coarse(Observations(linear, segments, **options),  # type: ignore[arg-type]
+        coarse = Coarse(Observations(linear, segments, **options),
                         max(decimations))
         means = [w[:, :, kept] for w in coarse.means]
         raw = coarse.raw(means, slow=False)
@@ -110,7 +146,10 @@ def choose_filters(linear: LinearModel, pieces: Sequence[Piece], spectrum: Spect
                 errors[automatic.cutoff * factor, other] = float(np.sqrt(
                     folds.errors(list(range(len(kept)))).mean()))
         found.errors.update(errors)
-        return min(errors.values(), default=np.inf)
+        error = min(errors.values(), default=np.inf)
+        if error < equations[0]:
+            equations = error, coarse
+        return error
 
     first, accepted = least(1.0), [automatic.cutoff]
     for factors, gain in () if fixed else ((UPWARDS, BETTER), (DOWNWARDS, BETTER_BELOW)):
@@ -126,12 +165,12 @@ def choose_filters(linear: LinearModel, pieces: Sequence[Piece], spectrum: Spect
             accepted.append(automatic.cutoff * factor)
     candidates = [key for key in found.errors if key[0] in accepted]
     if not candidates:
-        return found
+        return found, None
     best = min(candidates, key=lambda key: found.errors[key])
     usual = automatic.cutoff, automatic.decimation
     if found.errors[best] < (1 - BETTER) * found.errors.get(usual, np.inf):
         found.filtering = replace(automatic, cutoff=best[0], decimation=best[1])
-    return found
+    return found, equations[1]
 
 
 def first_shape(dynamics: RobotDynamics, segments: Sequence[Segment], spectrum: Spectrum,

@@ -303,6 +303,7 @@ def _filters(dynamics: RobotDynamics, pieces: Sequence[Piece], spectrum: Spectru
     linear = LinearModel(dynamics, settings.kind, friction=shape, joints=settings.joints)
     filters = choose_filters(linear, pieces, spectrum, settings, options)
     notes += describe(pieces, filters.filtering)
+    notes += [filters.words] if filters.words else []
     if filters.errors:
         chosen = filters.filtering.cutoff, filters.filtering.decimation
         least = filters.errors.get(chosen, np.nan)

@@ -40,9 +40,9 @@ def remarks(uncertainty: Uncertainty, base: BaseParameters, estimate: Estimate,
         notes.append(f'{vague} of {base.count} base parameters have a standard deviation larger '
                      'than their value: this motion excites the robot poorly')
     if abs(uncertainty.delay) > 2 * uncertainty.delay_deviation:
-        notes.append(f'the torques are {1e3 * uncertainty.delay:.3g} ms older than the positions '
-                     f'(standard deviation {1e3 * uncertainty.delay_deviation:.2g} ms); the '
-                     'estimate accounts for it')
+        notes.append(f'within a sample, the torques are {1e3 * uncertainty.delay:.3g} ms older '
+                     'than the positions (standard deviation '
+                     f'{1e3 * uncertainty.delay_deviation:.2g} ms); the estimate accounts for it')
     watson = uncertainty.durbin_watson
     if np.nanmin(watson) < CORRELATED[0] or np.nanmax(watson) > CORRELATED[1]:
         notes.append(f'Durbin-Watson statistics from {np.nanmin(watson):.2f} to '

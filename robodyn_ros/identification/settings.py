@@ -12,6 +12,7 @@ from robodyn_ros.errors import IdentificationError, UnknownNameError, ValueRange
 from robodyn_ros.keywords import checked_fields
 from robodyn_ros.model.kinds import FRICTION_NAMES, METHODS, RESIDUAL_MODELS, kind_of
 
+LONGEST_DELAY = 1.0  # s, largest delay of torques that may be set
 ORDER = 4  # order of the Butterworth filter, as in Gautier's and Kolyubin's experiments
 
 
@@ -113,6 +114,10 @@ class Settings:
     prior : float, optional
         Weight of the nominal model in the physically consistent estimate; see
         `consistent_estimate` for the default.
+    torque_delay : float, optional
+        Time in s by which the torques are older than the positions; 0 if they belong together. By
+        default it is chosen by the raw torque on data left out of the fit, see `torque_delay`,
+        and is 0 if both cutoffs are set.
     """
 
     kind: str = 'lumped'
@@ -129,6 +134,7 @@ class Settings:
     guard: float | None = None
     prior: float | None = None
     residual_model: str = 'none'
+    torque_delay: float | None = None
 
     def __post_init__(self) -> None:
         """Check the names, and replace an alias of the kind."""
@@ -139,6 +145,9 @@ class Settings:
             raise UnknownNameError('friction model', self.friction, FRICTION_NAMES)
         if self.residual_model not in RESIDUAL_MODELS:
             raise UnknownNameError('residual model', self.residual_model, RESIDUAL_MODELS)
+        if self.torque_delay is not None and not abs(self.torque_delay) <= LONGEST_DELAY:
+            raise ValueRangeError('torque_delay', self.torque_delay,
+                                  f'-{LONGEST_DELAY:g} to {LONGEST_DELAY:g} s')
 
     def changed(self) -> dict[str, Any]:
         """Return the settings that differ from their defaults, as plain data."""
@@ -163,6 +172,7 @@ class SettingOptions(TypedDict, total=False):
     guard: float | None
     prior: float | None
     residual_model: str
+    torque_delay: float | None
 
 
 def known_parameters(settings: Settings) -> dict[str, float]:

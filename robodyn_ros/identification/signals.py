@@ -25,6 +25,7 @@ UNFILTERED = 0.45  # cutoff over the sample rate above which nothing is filtered
 SMOOTH_PER_BAND = 2.0  # cutoff of the smooth motion for instrumental variables, over the band
 EDGE = 1.5  # periods of the cutoff frequency that are dropped at both ends
 LARGEST_EDGE = 0.1  # largest fraction of a piece that is dropped at each end
+MEASURED_TORQUES = ('tau', 'tau_motor')  # columns that are delayed together
 
 
 @dataclass(eq=False)
@@ -90,6 +91,8 @@ class Filtering:
     judged : float
         Cutoff frequency of the filter for reported errors, Hz. It depends only on the motion, so
         that errors of different fits can be compared.
+    torque_delay : float
+        Time by which the torques are older than the positions, s; see `torque_delay`.
     """
 
     band: float
@@ -97,6 +100,7 @@ class Filtering:
     order: int
     decimation: float
     judged: float
+    torque_delay: float = 0.0
 
 
 def motion_spectrum(pieces: Sequence[Piece]) -> Spectrum:
@@ -149,7 +153,7 @@ def segments_of(pieces: Sequence[Piece], filtering: Filtering, notes: list[str],
     if plain and not np.isfinite(filtering.cutoff):  # of a fit that averaged periods
         filtering = replace(filtering, cutoff=automatic_cutoff(plain, motion_spectrum(plain)))
     for piece in pieces:
-        segment = _averaged(piece) if piece.average is not None else _filtered(
+        segment = _averaged(piece, filtering) if piece.average is not None else _filtered(
             piece, filtering, smooth)
         if len(segment.t) < MINIMUM:
             notes.append(f'{piece.source}: a piece of {len(piece.t)} samples is too short for a '
@@ -207,24 +211,32 @@ def differentiate(q: Array, rate: float, cutoff: float, order: int,
 def _filtered(piece: Piece, filtering: Filtering, needs_smooth: bool) -> Segment:
     columns, rate, cutoff = piece.columns, piece.rate, filtering.cutoff
     size, lasts = len(piece.t), float(piece.t[-1] - piece.t[0])
+    late = round(filtering.torque_delay * rate)
     edge = min(int(size * LARGEST_EDGE), int(np.ceil(EDGE * rate / cutoff)))
-    inside = slice(edge, size - edge)
+    first = max(edge, -late)
+    inside = slice(first, max(first, size - max(edge, late)))
+    later = slice(inside.start + late, inside.stop + late)
     motion = differentiate(columns['q'], rate, cutoff, filtering.order)
     low = max(SMOOTH_PER_BAND * filtering.band, LEAST_PERIODS / 2 / lasts)
     smooth = motion if not needs_smooth else differentiate(
         columns.get('reference', columns['q']), rate, min(low, cutoff), filtering.order)
     q, qd, qdd = (x[inside] for x in motion)
-    cut = {name: values[inside] for name, values in columns.items()}
+    cut = {name: values[later if name in MEASURED_TORQUES else inside]
+           for name, values in columns.items()}
     return Segment(piece.t[inside], q, qd, qdd, cut['tau'], cut.get('tau_motor'),
                    cut.get('extra'), (smooth[0][inside], smooth[1][inside], smooth[2][inside]),
-                   piece.measured[inside], piece.loaded, rate, piece.source, cutoff,
-                   cut.get('temperature'))
+                   piece.measured[inside] & piece.measured[later], piece.loaded, rate,
+                   piece.source, cutoff, cut.get('temperature'))
 
 
-def _averaged(piece: Piece) -> Segment:
+def _averaged(piece: Piece, filtering: Filtering) -> Segment:
     mean = piece.average
     assert mean is not None
-    return Segment(mean.t, mean.q, mean.qd, mean.qdd, mean.tau, mean.others.get('tau_motor'),
+    late = round(filtering.torque_delay * mean.rate)
+    tau, motor = (None if x is None else np.roll(x, -late, axis=0) for x in (
+        mean.tau, mean.others.get('tau_motor')))
+    assert tau is not None
+    return Segment(mean.t, mean.q, mean.qd, mean.qdd, tau, motor,
                    mean.others.get('extra'), mean.reference or (mean.q, mean.qd, mean.qdd),
                    np.ones(len(mean.t), bool), piece.loaded, mean.rate, piece.source, mean.band,
                    mean.others.get('temperature'))

@@ -216,7 +216,7 @@ def parameters_of(result: Result, validation: Validation | None = None) -> dict[
                      'noise': result.linear.friction.floor.tolist(),  # of the velocity at rest
                      'reference_temperature': result.linear.friction.reference.tolist()},
         'filters': {name: float(value) if np.isfinite(value) else None
-                    for name, value in asdict(result.filtering).items()},  # Hz, and an order
+                    for name, value in asdict(result.filtering).items()},  # Hz, an order, and s
         'base_parameters': {
             name: {'value': float(result.estimate_.values[k]),
                    'standard_deviation': float(u.deviation[k]),
