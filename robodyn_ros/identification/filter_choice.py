@@ -127,10 +127,11 @@ def filters_for_delay(linear: LinearModel, pieces: Sequence[Piece], spectrum: Sp
     kept = list(base_parameters(linear).kept)
     independent: dict[float, float] = {}  # samples that a cutoff leaves
     equations: tuple[float, Coarse | None] = np.inf, None  # those with the least error
+    near = decimations  # for further cutoffs, those next to the best one
 
     def least(factor: float) -> float:
         """Return the least error with a cutoff; that of each parallel filter is kept."""
-        nonlocal equations
+        nonlocal equations, near
         segments = segments_of(pieces, replace(automatic, cutoff=automatic.cutoff * factor), [],
                                smooth=False)
         seconds = sum(len(segment.t) / segment.rate for segment in segments)
@@ -140,7 +141,7 @@ def filters_for_delay(linear: LinearModel, pieces: Sequence[Piece], spectrum: Sp
         means = [w[:, :, kept] for w in coarse.means]
         raw = coarse.raw(means, slow=False)
         errors = {}
-        for other in decimations:
+        for other in near:
             with contextlib.suppress(LogError):  # too short for this one
                 folds = coarse.folds(means, other, raw)
                 errors[automatic.cutoff * factor, other] = float(np.sqrt(
@@ -149,6 +150,8 @@ def filters_for_delay(linear: LinearModel, pieces: Sequence[Piece], spectrum: Sp
         error = min(errors.values(), default=np.inf)
         if error < equations[0]:
             equations = error, coarse
+            place = decimations.index(min(errors, key=lambda key: errors[key])[1])
+            near = decimations[max(place - 1, 0):place + 2]
         return error
 
     first, accepted = least(1.0), [automatic.cutoff]
