@@ -23,7 +23,7 @@ def late_log(seed, rate, delay, seconds=20, **options):
     return rd.Log(t, q, tau, joint_names=TRUE.joint_names, source=f'log {seed}', **options)
 
 
-@pytest.mark.parametrize(('rate', 'delay'), [(100, 0.02), (500, 0.012), (200, -0.03)])
+@pytest.mark.parametrize(('rate', 'delay'), [(100, 0.02), (500, 0.012), (200, -0.03), (40, 0.05)])
 def test_a_delay_of_several_samples_is_found(rate, delay):
     """The fit and its validation compare torques with positions of their time."""
     log, other = (late_log(seed, rate, delay) for seed in (3, 4))

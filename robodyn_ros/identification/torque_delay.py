@@ -16,6 +16,7 @@ import numpy as np
 from robodyn_ros.errors import LogError
 from robodyn_ros.identification.choice_errors import Coarse, Folds
 from robodyn_ros.identification.gram_matrices import residual_deviations, solve_scaled
+from robodyn_ros.numerics import safe_divide
 from robodyn_ros.spatial import Array
 
 FIRST = (0.002, 0.01)  # s, delays that are tried first, in both directions
@@ -54,7 +55,8 @@ def torque_delay(coarse: Coarse, columns: Sequence[int], cutoff: float) -> Delay
         means = [np.concatenate([w[:, :, list(columns)], _late(coarse, k, delays)], axis=2)
                  for k, w in enumerate(coarse.means)]
         folds = coarse.folds(means, cutoff, coarse.raw(means, slow=False))
-        return _errors(folds, len(columns)) / (folds.size / len(folds.raw))
+        return safe_divide(_errors(folds, len(columns)), folds.size / len(folds.raw),
+                           at_zero=np.inf)
 
     try:
         if errors_of(_both_ways(FIRST, rate)).mean(axis=0).argmin() == 0:
@@ -79,8 +81,8 @@ def torque_delay(coarse: Coarse, columns: Sequence[int], cutoff: float) -> Delay
 
 
 def _both_ways(delays: Sequence[float], rate: float) -> list[int]:
-    """Return delays in samples, in both directions."""
-    return sorted({sign * round(delay * rate) for delay in delays for sign in (-1, 1)} - {0})
+    """Return delays in samples, at least one, in both directions."""
+    return sorted({sign * max(1, round(delay * rate)) for delay in delays for sign in (-1, 1)})
 
 
 def _around(best: int, tried: Sequence[int]) -> list[int]:
