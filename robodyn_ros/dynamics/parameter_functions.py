@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -22,7 +23,7 @@ from robodyn_ros.spatial import Array
 class ParameterFunctions(CompiledModel):
     """The part of `Dynamics` for functions of the standard parameters."""
 
-    _last_regressor: tuple[tuple[int, ...] | None, Callable[..., Array]] = (None, np.empty)
+    _last_regressor: tuple[Any, Callable[..., Array]] = (object(), np.empty)  # no columns yet
 
     def regressor(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike,
                   columns: Sequence[int] | None = None, *,
@@ -49,25 +50,19 @@ class ParameterFunctions(CompiledModel):
         if base_motion is not None:
             return self._regressor(columns, moving=True).single(  # type: ignore[no-any-return]
                 q, qd, qdd, base_motion.values(self.model))
-        if columns is None:
-            return self._whole_regressor(q, qd, qdd)
-        last, function = self._last_regressor  # to look for the kernel takes as long as it runs
+        last, function = self._last_regressor  # to look up the columns takes half a kernel's time
         if columns is not last:
-            given = tuple(columns)
+            given = None if columns is None else tuple(columns)
             found = self._regressors.get(given)
             if found is None:
                 found = self._regressors[given] = self.regressor_kernel(given).single
             function = found
-            if given is columns:  # a tuple, which cannot change
+            if given is columns:  # a tuple or None, which cannot change
                 self._last_regressor = given, function
         return function(q, qd, qdd)
 
     @cached_property
-    def _whole_regressor(self) -> Callable[..., Array]:
-        return self.regressor_kernel().single
-
-    @cached_property
-    def _regressors(self) -> dict[tuple[int, ...], Callable[..., Array]]:
+    def _regressors(self) -> dict[tuple[int, ...] | None, Callable[..., Array]]:
         return {}
 
     def regressor_kernel(self, columns: Sequence[int] | None = None) -> Kernel | LargeRegressor:
