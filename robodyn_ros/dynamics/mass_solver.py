@@ -21,7 +21,6 @@ from robodyn_ros.dynamics.tree import Tree, build_tree, joint_transforms
 from robodyn_ros.model import Model
 from robodyn_ros.spatial import inertia_tensor
 
-NOTHING = 0.0
 FEW = 10  # velocities; up to here, elimination needs fewer operations
 SINGULAR = 1e-13  # eigenvalues of M below this count as zero, if its diagonal consists of ones
 PARTICIPATES = 1e-6  # least part of a velocity in a motion of length 1, likewise scaled
@@ -73,7 +72,7 @@ def _is_body(parameters: Any) -> bool:
     return bool(np.linalg.eigvalsh(central.astype(np.float64))[0] > 0)
 
 
-def mass_solver(model: Model, tree: Tree, light: Tree, q: Any, added: Any = NOTHING,
+def mass_solver(model: Model, tree: Tree, light: Tree, q: Any, added: Any = None,
                 ) -> Callable[[Any], Any]:
     """Return the function of f, shape (n,), that solves ``(M + diag(added)) x = f``.
 
@@ -86,7 +85,7 @@ def mass_solver(model: Model, tree: Tree, light: Tree, q: Any, added: Any = NOTH
         singular.
     q : ndarray, shape (n,)
         Positions; floats or symbols.
-    added : ndarray, shape (n,), or float
+    added : ndarray, shape (n,), optional
         Added to the diagonal of M.
 
     Raises
@@ -95,15 +94,17 @@ def mass_solver(model: Model, tree: Tree, light: Tree, q: Any, added: Any = NOTH
         Some joints can move together without moving any inertia. Or, raised by the returned
         function: a joint, which is named, moves no inertia.
     """
-    if isinstance(model, Model) and added is NOTHING:  # not with symbols for its parameters
-        require_regular(model)
+    if added is None:
+        added = np.zeros(model.n)
+        if isinstance(model, Model):  # not with symbols for its parameters
+            require_regular(model)
     armature = armature_matrix(model)
     solve: Callable[[Any], Any]
     if uses_articulated(model, tree):
         diagonal = np.diagonal(armature) + added
         solve = partial(solve_articulated, tree, joint_transforms(tree, q), diagonal)
     else:
-        matrix = composite_mass_matrix(light, q) + armature + np.diag(np.zeros(model.n) + added)
+        matrix = composite_mass_matrix(light, q) + armature + np.diag(added)
         last = [max(np.flatnonzero(tree.row[:tree.bodies, k]).tolist(), default=-1)
                 for k in range(model.n)]  # -1: a floating base, which is eliminated last
         order = [int(k) for k in np.argsort(last)[::-1]]
