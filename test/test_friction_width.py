@@ -44,6 +44,15 @@ def test_the_smooth_sign_is_close_to_a_hyperbolic_tangent():
     assert smooth_sign(1e-9, 1.0) == pytest.approx(1e-9)
 
 
+def test_an_array_of_widths_has_one_for_each_joint(rng):
+    speeds = np.vstack([np.zeros(3), np.full(3, 1e-200), rng.normal(size=(20, 3))])
+    for widths in ([0.1, 0.0, 2.0], [0.0, 0.0, 0.0], [0.1, 0.2, 0.3]):
+        each = np.column_stack([smooth_sign(speeds[:, k], width)
+                                for k, width in enumerate(widths)])
+        np.testing.assert_array_equal(smooth_sign(speeds, np.array(widths)), each)
+        np.testing.assert_array_equal(smooth_sign(speeds[3], np.array(widths)), each[3])
+
+
 def test_each_joint_has_the_width_of_the_motor_file(rng):
     model, qd = arm(WIDTHS), rng.normal(size=(50, 2)) * 0.2
     np.testing.assert_array_equal(model.friction_width, WIDTHS)

@@ -302,8 +302,7 @@ class FlexibleDynamics:
 
     def _friction(self, speed: Array) -> Array:
         viscous, coulomb, offset = self._motor_friction.T
-        direction = [smooth_sign(s, width) for s, width in zip(
-            speed, self._widths.tolist(), strict=True)]
+        direction = smooth_sign(speed, self._widths)
         return np.asarray(viscous * speed + coulomb * direction + offset, np.float64)
 
     def _array(self, name: str, values: ArrayLike) -> Array:

@@ -89,8 +89,7 @@ class Presliding:
             'presliding', 'presliding_distance'))
         some = (size > 0) & (distance > 0) & (not dynamics.cuts) & (not model.floating)
         self.size, self.distance, self.row = size[some], distance[some], model.row[some]
-        widths = friction_widths(model, dynamics.friction_width).link[some]
-        self._widths = [float(width) for width in widths]
+        self._widths = friction_widths(model, dynamics.friction_width).link[some]
 
     def __bool__(self) -> bool:
         """Whether some joint has presliding friction."""
@@ -126,9 +125,7 @@ class Presliding:
         qd : ndarray, shape (..., n)
             Velocities, rad/s or m/s.
         """
-        speeds = qd @ self.row.T
-        direction = np.stack([smooth_sign(speeds[..., k], width)
-                              for k, width in enumerate(self._widths)], axis=-1)
+        direction = smooth_sign(qd @ self.row.T, self._widths)
         return np.asarray((self.size * presliding_shape(state, direction)) @ self.row)
 
     def along(self, q: Array, qd: Array) -> Array:

@@ -244,14 +244,26 @@ def sign(value: Any) -> Any:
     return value.sign() if isinstance(value, Scalar) else np.sign(value)
 
 
-def smooth_sign(value: Any, width: float) -> Any:
+def smooth_sign(value: Any, width: Any) -> Any:
     """Return a continuous sign of a value s: ``s sqrt(s^2 + 4 w^2) / (s^2 + 2 w^2)``, width w.
 
     It differs from ``tanh(s / w)`` by less than 0.023 and needs no exponential. For width 0, it is
     the sign itself.
+
+    Parameters
+    ----------
+    value : float, Scalar or ndarray
+        Velocities, rad/s or m/s.
+    width : float or ndarray
+        One width for all, or an array of widths, one for each element along the last axis of an
+        array of floats.
     """
-    if width == 0.0:
+    smooth = np.count_nonzero(width)
+    if smooth == 0:
         return sign(value)
+    if smooth < np.size(width):
+        sharp = width == 0.0
+        return np.where(sharp, np.sign(value), smooth_sign(value, width + sharp))
     square, twice = value * value, 2.0 * width * width
     return value * np.sqrt(square + 2.0 * twice) / (square + twice)
 
