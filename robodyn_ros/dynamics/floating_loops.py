@@ -228,15 +228,15 @@ class FloatingLoopDynamics(Underactuated):
     def terms(self, q: ArrayLike, qd: ArrayLike, *, near: ArrayLike | None = None) -> Terms:
         """Return reduced M, C qd, g and friction."""
         motion = self.motion(q, qd, near=near)
-        tree, g = self.tree.terms(motion.q, motion.qd), motion.matrix
-        mass = np.swapaxes(g, -1, -2) @ tree.mass_matrix
-        return Terms(mass @ g, motion.reduce(tree.coriolis) + times(mass, motion.drift),
+        tree = self.tree.terms(motion.q, motion.qd)
+        coriolis = tree.coriolis + times(tree.mass_matrix, motion.drift)
+        return Terms(motion.reduce_mass(tree.mass_matrix), motion.reduce(coriolis),
                      motion.reduce(tree.gravity), motion.reduce(tree.friction))
 
     def mass_matrix(self, q: ArrayLike, *, near: ArrayLike | None = None) -> Array:
         """Return the reduced M, shape (n, n) or (N, n, n)."""
-        q, _, g, _ = self._still(q, near)
-        return np.asarray(np.swapaxes(g, -1, -2) @ self.tree.mass_matrix(q) @ g)
+        motion = self._still(q, near)
+        return motion.reduce_mass(self.tree.mass_matrix(motion.q))
 
     def gravity(self, q: ArrayLike, *, near: ArrayLike | None = None) -> Array:
         """Return the reduced forces of gravity, shape (n,) or (N, n)."""
@@ -287,9 +287,7 @@ class FloatingLoopDynamics(Underactuated):
         motion, tau = self.motion(q, qd, near=near), check_array(tau, self.n, 'tau')
         bias = motion.reduce(self.tree.inverse_dynamics(motion.q, motion.qd, motion.drift, f_ext,
                                                         base_motion=base_motion))
-        g = motion.matrix
-        mass = np.swapaxes(g, -1, -2) @ self.tree.mass_matrix(motion.q) @ g
-        return solve_mass(mass, tau - bias)
+        return solve_mass(motion.reduce_mass(self.tree.mass_matrix(motion.q)), tau - bias)
 
     def constraint_forces(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, *,
                           f_ext: Wrenches | None = None, base_motion: BaseMotion | None = None,

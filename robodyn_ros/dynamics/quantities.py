@@ -52,6 +52,10 @@ class FullMotion(NamedTuple):
         """Return ``matrix' tau``: torques of all joints, reduced to the independent joints."""
         return np.asarray(np.einsum('...ij,...i->...j', self.matrix, torque))
 
+    def reduce_mass(self, mass: Array) -> Array:
+        """Return ``matrix' M matrix``: the mass matrix of the independent joints."""
+        return np.asarray(np.swapaxes(self.matrix, -1, -2) @ mass @ self.matrix)
+
 
 def times(matrix: Array, vector: Array) -> Array:
     """Return matrix-vector products, of one matrix or of N."""
