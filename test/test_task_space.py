@@ -78,3 +78,16 @@ def test_singular_angles_are_reported(case):
     assert np.isfinite(space.mu).all()
     with pytest.raises(rd.UnknownNameError, match="unknown angles 'xyz'; valid: rpy, zyz"):
         wrist_.operational_space(q, QD, 'l2', angles='xyz')
+
+
+@pytest.mark.parametrize(('base', 'first'), [('floating', ()), ('fixed', (
+    link('v'), joint('k', 'revolute', 'v', 'base')))])
+def test_a_mass_matrix_that_is_singular_in_every_pose_is_refused(base, first, rng):
+    """Rounding made it seem regular in some poses, with an inertia of 1e16 or a LinAlgError."""
+    model = rd.load_model(robot(*first, link('base'), link('a', 1.0, (0.1, 0.2, 0.3), INERTIA),
+                                joint('j', 'revolute', 'base', 'a')), base=base)
+    dynamics = rd.Dynamics(model)
+    for joints in rng.uniform(-3, 3, (30, len(model.joint_names))):
+        q = np.append(dynamics.home[:-len(joints)], joints)
+        with pytest.raises(rd.ValueRangeError, match='mass matrix is singular'):
+            dynamics.operational_space(q, np.zeros(model.n), 'a')

@@ -21,7 +21,8 @@ from robodyn_ros.dynamics.dynamics import Dynamics
 from robodyn_ros.dynamics.loops import Loops
 from robodyn_ros.dynamics.quantities import Energy, FullMotion, Terms, state_by_state, times
 from robodyn_ros.dynamics.reactions import Wrenches
-from robodyn_ros.dynamics.underactuated import Underactuated, solve_mass
+from robodyn_ros.dynamics.scaled_mass import ScaledMass
+from robodyn_ros.dynamics.underactuated import Underactuated
 from robodyn_ros.errors import ShapeError, ValueRangeError, check_type
 from robodyn_ros.kernels.kernel import check_array
 from robodyn_ros.model import A_MODEL, Joints, Model
@@ -287,7 +288,8 @@ class FloatingLoopDynamics(Underactuated):
         motion, tau = self.motion(q, qd, near=near), check_array(tau, self.n, 'tau')
         bias = motion.reduce(self.tree.inverse_dynamics(motion.q, motion.qd, motion.drift, f_ext,
                                                         base_motion=base_motion))
-        return solve_mass(motion.reduce_mass(self.tree.mass_matrix(motion.q)), tau - bias)
+        mass = motion.reduce_mass(self.tree.mass_matrix(motion.q))
+        return ScaledMass(mass).solve(tau - bias)
 
     def constraint_forces(self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, *,
                           f_ext: Wrenches | None = None, base_motion: BaseMotion | None = None,

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from robodyn_ros.dynamics.forward_dynamics import REMEDY
-from robodyn_ros.errors import ValueRangeError
+from robodyn_ros.dynamics.scaled_mass import ScaledMass
 from robodyn_ros.spatial import Array
 
 SINGULAR = 1e-6  # singular values of J M^-1/2 below this fraction of the largest count as zero
@@ -64,13 +63,10 @@ def operational_space(jacobian: Array, drift: Array, mass_matrix: Array, corioli
         A mass matrix is singular.
     """
     m, n = jacobian.shape[-2:]
-    known = np.isfinite(mass_matrix).all(axis=(-2, -1), keepdims=True) & np.isfinite(
-        jacobian).all(axis=(-2, -1), keepdims=True)
-    mass_matrix, jacobian = np.where(known, mass_matrix, np.eye(n)), np.where(known, jacobian, 0.0)
-    try:
-        lower = np.linalg.cholesky(mass_matrix)
-    except np.linalg.LinAlgError:
-        raise ValueRangeError('mass matrix', 'singular', REMEDY) from None
+    mass = ScaledMass(mass_matrix)
+    known = mass.known & np.isfinite(jacobian).all(axis=(-2, -1), keepdims=True)
+    jacobian = np.where(known, jacobian, 0.0)
+    lower = mass.lower
     # J M^-1 J' = A A' with A = J L^-T: the squares of its singular values are those of Lambda^-1
     scaled = np.swapaxes(np.linalg.solve(lower, np.swapaxes(jacobian, -1, -2)), -1, -2)
     left, values, _ = np.linalg.svd(scaled, full_matrices=False)
@@ -83,10 +79,9 @@ def operational_space(jacobian: Array, drift: Array, mass_matrix: Array, corioli
     with np.errstate(divide='ignore'):
         condition = np.where(smallest > 0, (values[..., 0] / np.where(
             smallest > 0, smallest, 1.0)) ** 2, np.inf)
-    acceleration = [np.einsum('...ij,...j->...i', jacobian, np.linalg.solve(
-        mass_matrix, force[..., None])[..., 0]) for force in (coriolis, gravity)]
-    mu = np.einsum('...ij,...j->...i', inertia, acceleration[0] - drift)
-    rho = np.einsum('...ij,...j->...i', inertia, acceleration[1])
+    acceleration = scaled @ np.linalg.solve(lower, np.stack([coriolis, gravity], axis=-1))
+    mu = np.einsum('...ij,...j->...i', inertia, acceleration[..., 0] - drift)
+    rho = np.einsum('...ij,...j->...i', inertia, acceleration[..., 1])
     single = jacobian.ndim == 2
     inertia = np.where(known, inertia, np.nan)
     return OperationalSpace(inertia, mu, rho, int(rank) if single else rank,

@@ -8,11 +8,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from robodyn_ros.dynamics.base_motion import BaseMotion
-from robodyn_ros.dynamics.forward_dynamics import REMEDY
-from robodyn_ros.dynamics.mass_solver import SINGULAR
 from robodyn_ros.dynamics.quantities import times
 from robodyn_ros.dynamics.reactions import Wrenches
-from robodyn_ros.errors import ShapeError, ValueRangeError
+from robodyn_ros.dynamics.scaled_mass import ScaledMass
+from robodyn_ros.errors import ShapeError
 from robodyn_ros.kernels.kernel import check_array
 from robodyn_ros.spatial import Array
 
@@ -62,34 +61,5 @@ class Underactuated:
         full[..., driven] = wanted
         if others:
             pull = (times(mass, full) + bias)[..., others]
-            full[..., others] = -solve_mass(mass[..., others, :][..., others], pull)
+            full[..., others] = -ScaledMass(mass[..., others, :][..., others]).solve(pull)
         return (times(mass, full) + bias)[..., driven], full
-
-
-def solve_mass(mass: Array, force: Array) -> Array:
-    """Return the accelerations that forces cause, shape (n,) or (N, n).
-
-    Parameters
-    ----------
-    mass : ndarray, shape (n, n) or (N, n, n)
-        Mass matrix; it is scaled, since its elements have very different sizes.
-    force : ndarray, shape (n,) or (N, n)
-        Generalised forces.
-
-    Raises
-    ------
-    ValueRangeError
-        A mass matrix is singular.
-    """
-    unit = np.eye(mass.shape[-1])
-    known = np.asarray(np.isfinite(mass).all(axis=(-2, -1)))[..., None]
-    size = np.sqrt(np.diagonal(np.where(known[..., None], mass, unit), axis1=-2, axis2=-1))
-    try:
-        scaled = np.where(known[..., None], mass / size[..., :, None] / size[..., None, :], unit)
-        pivots = np.linalg.cholesky(scaled).diagonal(axis1=-2, axis2=-1) ** 2
-        if pivots.min() > SINGULAR:
-            found = np.linalg.solve(scaled, (force / size)[..., None])[..., 0] / size
-            return np.asarray(np.where(known, found, np.nan))
-    except (np.linalg.LinAlgError, FloatingPointError):
-        pass
-    raise ValueRangeError('mass matrix', 'singular', REMEDY)
