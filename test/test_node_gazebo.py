@@ -202,6 +202,25 @@ def test_no_torque_is_left_when_the_bridge_ends(world, gazebo, observer, stalls,
         print(number.name, 'zero after', took, 's')
 
 
+@pytest.mark.parametrize('lock_step', ['true', 'false'])
+def test_an_interrupt_of_server_and_bridge_is_no_loss(world, gazebo, lock_step):
+    """Ctrl-C of a launch ends all its processes at once."""
+    for _ in range(3):
+        with bridge(world, 'rate:=500.0', f'lock_step:={lock_step}') as process:
+            for k in range(10):
+                command(world, 0.1 * k, 0.0)
+                world.spin(0.01)
+            gazebo.send(signal.SIGINT)
+            os.kill(process.pid, signal.SIGINT)
+            for k in range(100):  # a controller that still runs
+                command(world, 0.1 * k, 0.0)
+                world.spin(0.01)
+            world.wait(lambda process=process: process.exit_code is not None, 'its end')
+            assert process.exit_code == 0 and 'gazebo_lost' not in process.log()
+        gazebo.end()
+        gazebo.start()
+
+
 def test_a_server_that_is_killed_and_comes_back(world, gazebo):
     with bridge(world, 'rate:=200.0') as process:
         states = world.collect(JointState, 'joint_states')

@@ -64,6 +64,7 @@ class DynamicsNode(ReportingNode):
     def __init__(self, name: str, helper: HelperProcess | None = None, **options: Any):
         super().__init__(name, **options)
         self.active = False
+        self.ending = False  # whether the process has been interrupted, or the node shuts down
         self.helper = helper
         self.failure = ''  # reason why the last configuration failed, if this ends the node
         declare_common_parameters(self)
@@ -178,6 +179,7 @@ class DynamicsNode(ReportingNode):
 
     def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Shut the node down."""
+        self.ending = True
         self.before_shutdown()
         return self.on_cleanup(state)
 

@@ -194,7 +194,7 @@ class GazeboBridge(RobotWorld):
     def _check_gazebo(self) -> None:
         """Spawn the robot where Gazebo is there and has none; notice when it is gone."""
         gazebo = self._gazebo
-        if gazebo is None:
+        if gazebo is None or self.ending:
             return
         try:
             if self._broken:
@@ -225,6 +225,8 @@ class GazeboBridge(RobotWorld):
         """Look for Gazebo again where it does not answer; else pause."""
         if not isinstance(error, GazeboError):
             return super().on_simulation_error(error)
+        if self.ending:  # an interrupt ends Gazebo at the same time
+            return None
         self.robot, self._broken = None, True
         self.warn('gazebo_lost', f'{error}; the robot is spawned again when Gazebo answers')
         return None

@@ -43,10 +43,13 @@ def run(make: Callable[..., DynamicsNode], arguments: list[str] | None = None,
         return 0
     helper = HelperProcess(tasks)
     interrupts = 0
+    node: DynamicsNode | None = None
 
     def on_signal(number: int, frame: Any) -> None:
         nonlocal interrupts
         interrupts += 1
+        if node is not None:
+            node.ending = True
         if interrupts >= FORCED:
             os._exit(128 + number)
 
@@ -54,7 +57,6 @@ def run(make: Callable[..., DynamicsNode], arguments: list[str] | None = None,
     rclpy.init(args=arguments, signal_handler_options=SignalHandlerOptions.NO)
     for number in (signal.SIGINT, signal.SIGTERM):  # background shells ignore SIGINT
         signal.signal(number, on_signal)
-    node = None
     code = 0
     try:
         node = make(helper=helper)
@@ -78,6 +80,7 @@ def run(make: Callable[..., DynamicsNode], arguments: list[str] | None = None,
         code = FAILED
     finally:
         if node is not None:
+            node.ending = True
             node.before_shutdown()
             _end_in_time(helper, code)
             node.end()
