@@ -6,18 +6,15 @@ from lxml import etree
 from robots import PANDA_URDF, joint, link, planar_2r, robot
 
 import robodyn_ros as rd
-from robodyn_ros.simulation.gazebo import (
-    GazeboRobot,
-    merged,
-    without_rotor_inertia,
-    world_sdf,
-)
+from robodyn_ros.simulation.gazebo import GazeboRobot, without_rotor_inertia, world_sdf
 from robodyn_ros.simulation.gazebo_bindings import GazeboError, load_bindings
+from robodyn_ros.simulation.gazebo_bodies import merged, thickened
 from robodyn_ros.simulation.watchdog import TorqueWatchdog
 from robodyn_ros.spatial import (
     Inertial,
     axis_rotation,
     inertial_parameters,
+    is_inertia,
     rotation_from_rpy,
     rpy_from_rotation,
 )
@@ -127,6 +124,63 @@ def test_base_links_without_mass_are_not_lost():
     root = etree.fromstring(GazeboRobot.of(text).spawn_text([0.0], 'arm'))
     heavy = {e.get('name') for e in root.findall('link') if e.find('inertial') is not None}
     assert heavy == {'base', 'plate', 'arm'}
+
+
+def arm(moving, *more, base=(5.0, (0, 0, 0), (0.2, 0, 0, 0.2, 0, 0.2))):
+    """An arm with one joint, whose links have the given inertials."""
+    return robot(link('base', *base), link('arm', *moving), joint('j1', 'revolute', 'base', 'arm'),
+                 *more)
+
+
+@pytest.mark.parametrize(('text', 'culprit'), [
+    (arm((1.0, (0.1, 0, 0), (0.02, 0, 0, 0.03, 0, 0.06))),
+     r"inertia in Gazebo of 'arm', which the joint 'j1' moves, is \[0.02, 0.03, 0.06\].*valid: "
+     'none below 0, and none larger'),
+    (arm((1.0, (0.1, 0, 0), (0.02, 0.05, 0, 0.03, 0, 0.04))), "of 'arm', .* is \\[-0.025"),
+    (arm((0.1, (0, 0, 0), (0.1, 0, 0, 0.1, 0, 0.1)), joint('f', 'fixed', 'arm', 'tip', (1, 0, 0)),
+         link('tip', 0.1, (0, 0, 0), (0.1, 0, 0, 0.1, 0, 0.9))), "inertia in Gazebo of 'tip', "),
+    (arm((0.0, (0, 0, 0), (0,) * 6)), "mass of the link 'arm' in Gazebo is 0.0; valid: a mass of "
+     "this link or of one that is fixed to it; else Gazebo leaves out the joint 'j1'"),
+    (arm(()), "mass of the link 'arm'")])
+def test_a_link_that_gazebo_would_refuse_is_named(text, culprit):
+    with pytest.raises(rd.ValueRangeError, match=culprit):
+        GazeboRobot.of(text)
+
+
+def test_links_on_fixed_joints_become_one_body():
+    """Two of them without mass would give an inertia that is not a number in Gazebo."""
+    text = arm((1.0, (0.1, 0, 0), (0.1, 0, 0, 0.1, 0, 0.1)), link('empty', 0.0), link(
+        'tip', 0.5, (0.1, 0.2, 0.3), (0.01, 0.001, 0, 0.02, 0, 0.02)), link('end', 0.0),
+        joint('a', 'fixed', 'arm', 'empty', (0.3, 0.1, 0), (0.3, -0.4, 1.2)),
+        joint('b', 'fixed', 'empty', 'tip', (0.1, 0, 0.2), (-1, 0.2, 0.4)),
+        joint('c', 'fixed', 'tip', 'end'), base=(0.0,))
+    spawned = GazeboRobot.of(text).spawn_text([0.0], 'arm')
+    heavy = {e.get('name') for e in etree.fromstring(spawned).findall('link')
+             if e.find('inertial') is not None}
+    assert heavy == {'base', 'arm'}
+    np.testing.assert_allclose(rd.load_model(spawned).inertial_parameters,
+                               rd.load_model(text).inertial_parameters, atol=1e-12)
+
+
+def test_an_impossible_inertia_of_the_base_does_not_matter():
+    bad = (5.0, (0, 0, 0), (0.1, 0, 0, 0.1, 0, 0.9))
+    text = arm((1.0, (0.1, 0, 0), (0.1, 0, 0, 0.1, 0, 0.1)), base=bad)
+    spawned = rd.load_model(GazeboRobot.of(text).spawn_text([0.0], 'arm'))
+    base = next(entry for entry in spawned.description.links if entry.name == 'base').inertial
+    assert is_inertia(base.inertia) and base.mass > 0
+
+
+def test_thin_bodies_get_a_little_more_inertia(rng):
+    """Of rods, plates, and what is impossible by round-off alone, Gazebo refuses some."""
+    for moments in ([0.0, 1.0, 1.0], [1.0, 2.0, 3.0], [1.0, 2.0, 3.0 * (1 + 3e-10)]):
+        turn = rotation_from_rpy(rng.uniform(-3, 3, 3))
+        body = Inertial(1.0, np.zeros(3), turn @ np.diag(moments) @ turn.T)
+        least, middle, largest = np.linalg.eigvalsh(thickened(body).inertia)
+        assert min(least, least + middle - largest) > 1e-7 * largest
+        np.testing.assert_allclose(thickened(body).inertia, body.inertia, atol=1e-6)
+    for moments in ([0.0, 0.0, 0.0], [0.1, 1.0, 1.0]):
+        body = Inertial(1.0, np.zeros(3), np.diag(moments))
+        assert thickened(body) is body
 
 
 def test_a_link_with_the_name_of_a_joint_gets_another_name():

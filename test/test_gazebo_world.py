@@ -5,7 +5,11 @@ import time
 import numpy as np
 import pytest
 from gazebo_server import GazeboServer, why_no_gazebo
+from robots import joint, link, robot
 from synthetic import own_robot
+
+from robodyn_ros.description.examples import example_robots
+from robodyn_ros.spatial import inertia_components, rotation_from_rpy
 
 if why_no_gazebo():
     pytest.skip(why_no_gazebo(), allow_module_level=True)
@@ -72,6 +76,43 @@ def test_a_robot_appears_in_a_world_that_is_younger_than_a_cycle(world):
     second.appear(START)
     np.testing.assert_allclose(second.position, START, atol=1e-12)
     assert not second.velocity.any()
+
+
+def body(name, mass, *moments, turn=0.0):
+    """A link whose inertial is turned about x, then about z."""
+    spin = rotation_from_rpy([turn, 0.0, turn])
+    return link(name, mass, (0.1, 0.0, 0.1), inertia_components(
+        spin @ np.diag(moments) @ spin.T))
+
+
+ODD = {
+    'massless chains': robot(
+        body('base', 0.0, 0, 0, 0), body('arm', 1.0, 0.02, 0.03, 0.04), joint(
+            'j1', 'revolute', 'base', 'arm'),
+        *(part for parent in ('base', 'arm') for k in '12' for part in (
+            body(f'{parent}{k}', 0.0, 0, 0, 0),
+            joint(f'to_{parent}{k}', 'fixed', parent + ('' if k == '1' else '1'), parent + k)))),
+    'impossible base': robot(
+        body('base', 1.0, 0.1, 0.1, 0.9), body('arm', 1.0, 0.02, 0.03, 0.04),
+        joint('j1', 'revolute', 'base', 'arm')),
+    'rods': robot(body('base', 1.0, 0.1, 0.1, 0.1), *(part for k in range(8) for part in (
+        body(f'rod{k}', 1.0, 0.0, 0.02, 0.02, turn=0.3 * k + 0.1),
+        joint(f'j{k}', 'revolute', 'base', f'rod{k}')))),
+    'talos_full_v2': (example_robots() / 'talos_data/robots/talos_full_v2.urdf').read_text()}
+
+
+@pytest.mark.parametrize('name', ODD)
+def test_inertias_that_gazebo_would_refuse_as_they_are(server, name):
+    prepared = GazeboRobot.of(ODD[name])
+    gazebo = GazeboWorld(prepared, name='odd')
+    try:
+        gazebo._listener.until(gazebo.serves, 'the world')
+        start = np.clip(np.zeros(gazebo.n), prepared.model.lower, prepared.model.upper)
+        gazebo.appear(start)
+        gazebo.step(np.ones(gazebo.n), 10)
+        assert 0 < np.abs(gazebo.position - start).max() < 0.1
+    finally:
+        gazebo.close()
 
 
 @pytest.mark.real_time

@@ -17,9 +17,10 @@ from robodyn_ros.description.urdf import parse_urdf
 from robodyn_ros.description.urdf_writer import inertial_element, numbers
 from robodyn_ros.errors import ValueRangeError
 from robodyn_ros.model import Model, build_model
+from robodyn_ros.simulation.gazebo_bodies import merged, settle_inertials
 from robodyn_ros.simulation.truth import perturbed_urdf
 from robodyn_ros.simulation.world import checked_joint_values
-from robodyn_ros.spatial import Inertial, axis_rotation, point_inertia, rpy_from_rotation
+from robodyn_ros.spatial import Inertial, axis_rotation, rpy_from_rotation
 
 WORLD = 'robodyn'  # name of the world that `world_sdf` describes
 NO_LIMIT = '1e9'  # rad/s, N m; limits of the drives do not limit the mechanics
@@ -130,7 +131,8 @@ class GazeboRobot:
         Raises
         ------
         RobodynError
-            The description, the truth or the motor data cannot be used.
+            The description, the truth or the motor data cannot be used, or Gazebo would refuse a
+            link, which is named.
         """
         text = perturbed_urdf(urdf, truth, motors=motors, shapes=shapes)
         nominal = build_model(parse_urdf(urdf, motors=motors))
@@ -149,7 +151,9 @@ class GazeboRobot:
         if mimics:
             left_out.append('the physics engine DART does not support mimic joints, so '
                             f'{", ".join(mimics)} are fixed at their start positions')
-        return cls(text, model, tuple(left_out))
+        robot = cls(text, model, tuple(left_out))
+        robot.spawn_text(np.clip(np.zeros(model.n), model.lower, model.upper), model.name)
+        return robot
 
     def spawn_text(self, position: ArrayLike, name: str, *, update_rate: float = 0.0,
                    payload: tuple[str, Inertial] | None = None) -> str:
@@ -180,7 +184,8 @@ class GazeboRobot:
                        joint.name in model.joint_names)
         if payload is not None:
             _load(elements['link', payload[0]], model, *payload)
-        _fix_to_world(root, model)
+        _fix_to_world(root, model.description.root)
+        settle_inertials(root)
         _distinguish_links(root)
         _add_systems(root, model.joint_names, name, update_rate)
         return etree.tostring(root, encoding='unicode')
@@ -230,25 +235,8 @@ def _load(element: etree._Element, model: Model, link: str, payload: Inertial) -
     element.append(inertial_element(payload if own is None else merged(own, payload)))
 
 
-def merged(first: Inertial, second: Inertial) -> Inertial:
-    """Return two bodies in the same frame as one body (Steiner's theorem)."""
-    mass = first.mass + second.mass
-    if not mass:
-        return first
-    com = (first.mass * first.com + second.mass * second.com) / mass
-    tensor = sum((body.inertia + body.mass * point_inertia(body.com - com)
-                  for body in (first, second)), np.zeros((3, 3)))
-    return Inertial(mass, com, tensor)
-
-
-def _fix_to_world(root: etree._Element, model: Model) -> None:
-    """Fix the base to the world; its massless links get a mass, since Gazebo drops such links."""
-    body = Inertial(1.0, np.zeros(3), np.eye(3))
-    for link in root.findall('link'):
-        name = link.get('name')
-        if name != 'world' and model.link_frames[name].body < 0 and link.find('inertial') is None:
-            link.append(inertial_element(body))
-    base = model.description.root
+def _fix_to_world(root: etree._Element, base: str) -> None:
+    """Fix the base to the world."""
     if base == 'world':  # Gazebo fixes a link of this name by itself
         return
     etree.SubElement(root, 'link', name='world')

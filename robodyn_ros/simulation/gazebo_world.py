@@ -294,9 +294,12 @@ class GazeboWorld:
                 self._writer.ask('create', text=text)
                 listener.wait(lambda: listener.count > 0, 'the joint states of the robot')
                 break
-            except GazeboError:  # the world may have been reset meanwhile
-                if trial == TRIALS or listener.interrupted:
+            except GazeboError as error:  # the world may have been reset meanwhile
+                if listener.interrupted:
                     raise
+                if trial == TRIALS:
+                    raise GazeboError(f'{error}; if Gazebo has refused the robot, its own output '
+                                      'says why') from None
         if listener.missing:
             raise GazeboError(f'Gazebo has left out the joints {", ".join(listener.missing)}; '
                               'valid: links with a mass after every moving joint')
