@@ -183,6 +183,13 @@ def test_thin_bodies_get_a_little_more_inertia(rng):
         assert thickened(body) is body
 
 
+def test_joints_that_would_share_a_topic_of_gazebo_are_refused():
+    text = planar_2r().replace('"j1"', '"left arm"').replace('"j2"', '"left_arm@"')
+    with pytest.raises(rd.DescriptionError, match="joint 'left_arm@': has the same topic in Gazebo"
+                       " as the joint 'left arm'; valid: names that differ in more than spaces"):
+        GazeboRobot.of(text)
+
+
 def test_a_link_with_the_name_of_a_joint_gets_another_name():
     """In SDF, the links and joints of a model share their names; the SO-100 has such links."""
     text = planar_2r().replace('"upper"', '"j2"').replace('"lower"', '"j2_link"')

@@ -115,6 +115,21 @@ def test_inertias_that_gazebo_would_refuse_as_they_are(server, name):
         gazebo.close()
 
 
+def test_names_that_topics_of_gazebo_do_not_allow(server):
+    text = PLANAR.replace('"joint1"', '"joint @1"').replace('"joint2"', '"joint 2"')
+    found = []
+    for description, name in ((text, 'an arm'), (PLANAR, 'an_other')):
+        gazebo = GazeboWorld(GazeboRobot.of(description), name=name)
+        try:
+            gazebo._listener.until(gazebo.serves, 'the world')
+            gazebo.appear(START)
+            gazebo.step([0.3, -0.2], 10)
+            found.append(gazebo.position)
+        finally:
+            gazebo.close()
+    np.testing.assert_allclose(*found, atol=1e-12)
+
+
 @pytest.mark.real_time
 def test_a_real_time_factor_of_zero_is_faster_than_one(world):
     """Gazebo itself ignores a request for 0."""

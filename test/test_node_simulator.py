@@ -265,6 +265,22 @@ def test_names_that_topics_do_not_allow(stepped):
     assert list(states[-1].effort) == [3.0, 0.0]
 
 
+def test_joints_whose_topics_would_be_the_same_have_different_ones(stepped):
+    world, states = stepped.world, stepped.states
+    version = world.count('simulator', 'model_version')
+    world.describe(planar_2r().replace('name="j1"', 'name="a-b"').replace(
+        'name="j2"', 'name="a_b"'))
+    world.wait_for_model('simulator', version + 1)
+    states.clear()
+    for topic, force in (('a_b', 3.0), ('a_b_2', 5.0)):
+        world.publish(Float64, f'/model/test/joint/{topic}/cmd_force', Float64(data=force))
+        world.spin(0.3)
+    stepped.call('step')
+    world.wait(lambda: states and states[-1].name == ['a-b', 'a_b'], 'a step')
+    assert list(states[-1].effort) == [5.0, 3.0]
+    assert "the joints 'a_b' and 'a-b' would have the same topic" in stepped.process.log()
+
+
 def test_the_panda_with_its_mimic_finger(stepped):
     world, states = stepped.world, stepped.states
     version = world.count('simulator', 'model_version')

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -33,6 +35,22 @@ def topic_name(kind: str, name: str) -> str:
     """
     allowed = re.sub(r'[^A-Za-z0-9_]', '_', name)
     return f'{kind}/{kind}_{allowed}' if allowed[:1].isdigit() else f'{kind}/{allowed}'
+
+
+def force_topics(robot: str, joints: Sequence[str]) -> dict[str, str]:
+    """Return the topics of the forces of a robot's joints, which all differ.
+
+    Of joints whose names differ only in characters that topics do not allow, all but the first get
+    a number; a name that a topic allows as it is comes first.
+    """
+    taken: dict[str, str] = {}
+    for joint in sorted(joints, key=lambda name: topic_name('joint', name) != f'joint/{name}'):
+        plain = f'{topic_name("model", robot)}/{topic_name("joint", joint)}'
+        topic = next(name for k in count(1) if (
+            name := f'{plain}{f"_{k}" if k > 1 else ""}/cmd_force') not in taken)
+        taken[topic] = joint
+    topics = {joint: topic for topic, joint in taken.items()}
+    return {joint: topics[joint] for joint in joints}
 
 
 class RobotWorld(WorldTime):
@@ -78,13 +96,17 @@ class RobotWorld(WorldTime):
     def put_robot(self, robot: SimulatedRobot) -> None:
         """Start with a robot that is already in its world, and create the topics of its joints."""
         super().put_robot(robot)
-        model = topic_name('model', robot.true_model.name)
-        topics = tuple(f'{model}/{topic_name("joint", joint)}/cmd_force'
-                       for joint in robot.joint_names)
-        if topics == self._force_topics:
+        topics = force_topics(robot.true_model.name, robot.joint_names)
+        if tuple(topics.values()) == self._force_topics:
             return
-        self._force_topics = topics
-        for place, topic in enumerate(topics):
+        self._force_topics = tuple(topics.values())
+        for joint, topic in topics.items():
+            plain = force_topics(robot.true_model.name, [joint])[joint]
+            if topic != plain:
+                first = next(name for name in topics if topics[name] == plain)
+                self.report('warning', f'the joints {first!r} and {joint!r} would have the same '
+                            f'topic {plain}; {joint!r} has {topic}')
+        for place, topic in enumerate(self._force_topics):
             self.keep(self.create_subscription, self.destroy_subscription, Float64, topic,
                       lambda message, place=place: self._on_force(place, message), 10)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import count
@@ -15,7 +16,7 @@ from numpy.typing import ArrayLike
 from robodyn_ros.description.robot import Joint
 from robodyn_ros.description.urdf import parse_urdf
 from robodyn_ros.description.urdf_writer import inertial_element, numbers
-from robodyn_ros.errors import ValueRangeError
+from robodyn_ros.errors import DescriptionError, ValueRangeError
 from robodyn_ros.model import Model, build_model
 from robodyn_ros.simulation.gazebo_bodies import merged, settle_inertials
 from robodyn_ros.simulation.truth import perturbed_urdf
@@ -137,6 +138,13 @@ class GazeboRobot:
         text = perturbed_urdf(urdf, truth, motors=motors, shapes=shapes)
         nominal = build_model(parse_urdf(urdf, motors=motors))
         model = build_model(parse_urdf(text), gravity=gravity)
+        topics: dict[str, str] = {}
+        for joint in model.joint_names:
+            other = topics.setdefault(gazebo_topic(joint), joint)
+            if other != joint:
+                raise DescriptionError(f'has the same topic in Gazebo as the joint {other!r}',
+                                       element=f'joint {joint!r}', valid='names that differ in '
+                                       'more than spaces (which become _), @, ~, // and :=')
         heavy = [f'{name} ({inertia:g})' for name, inertia in zip(
             model.body_joints, model.armature, strict=True) if inertia]
         left_out = []
@@ -277,13 +285,24 @@ def _add_systems(root: etree._Element, joints: tuple[str, ...], name: str,
     etree.SubElement(echo, 'output', type='gz.msgs.Empty', topic=taken)
 
 
+def gazebo_topic(name: str) -> str:
+    """Return a topic as Gazebo changes it, which does not allow all characters."""
+    return re.sub('@|~|//|:=', '', name.replace(' ', '_'))
+
+
+def force_topic(name: str, joint: str) -> str:
+    """Return the topic of the force of a joint."""
+    return gazebo_topic(f'/model/{name}/joint/{joint}/cmd_force')
+
+
 def confirmation_topics(name: str) -> tuple[str, str]:
     """Return the topic that ends a set of forces, and the one that confirms its arrival.
 
     The force of each joint is a separate message. Gazebo processes the messages of one sender in
     order, so the confirmation of the last message confirms all of them.
     """
-    return f'/model/{name}/forces_sent', f'/model/{name}/forces_taken'
+    model = gazebo_topic(f'/model/{name}')
+    return f'{model}/forces_sent', f'{model}/forces_taken'
 
 
 def _system(gazebo: etree._Element, library: str, name: str) -> etree._Element:

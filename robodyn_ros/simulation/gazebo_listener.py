@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from robodyn_ros.simulation.gazebo import confirmation_topics
+from robodyn_ros.simulation.gazebo import confirmation_topics, gazebo_topic
 from robodyn_ros.simulation.gazebo_bindings import GazeboError, load_bindings
 
 PATIENCE = 5.0  # s of wall time, timeout for Gazebo
@@ -63,7 +63,8 @@ class GazeboListener:
         self._last_heard = -np.inf  # s of time.monotonic
         self._messages = gazebo.messages
         self._node = gazebo.Node()
-        self._topics = (f'/world/{world}/model/{name}/joint_state', confirmation_topics(name)[1])
+        self._topics = (gazebo_topic(f'/world/{world}/model/{name}/joint_state'),
+                        confirmation_topics(name)[1])
         self._node.subscribe(self._messages['Model'], self._topics[0], self._on_message)
         self._node.subscribe(self._messages['Empty'], self._topics[1], self._on_taken)
 
@@ -131,7 +132,7 @@ class GazeboListener:
         def on_clock(message: Any) -> None:
             times.append(message.sim.sec * 1_000_000_000 + message.sim.nsec)
 
-        topic = f'/world/{self._world}/clock'
+        topic = gazebo_topic(f'/world/{self._world}/clock')
         self._node.subscribe(self._messages['Clock'], topic, on_clock)
         try:
             self.until(lambda: len(times) >= SETTLED, 'the clock')

@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
-from robodyn_ros.simulation.gazebo import confirmation_topics
+from robodyn_ros.simulation.gazebo import confirmation_topics, force_topic, gazebo_topic
 from robodyn_ros.simulation.gazebo_bindings import GazeboError, load_bindings
 
 PATIENCE = 5000  # ms, timeout for the answer of Gazebo to a request
@@ -139,9 +139,9 @@ class _Writer:
     def __init__(self, world: str, model: str, joints: Sequence[str]):
         self._gazebo = load_bindings()
         self._node = self._gazebo.Node()
-        self._world, self._model = f'/world/{world}', model
+        self._world, self._model = gazebo_topic(f'/world/{world}'), model
         double = self._gazebo.messages['Double']
-        self._publishers = [self._node.advertise(f'/model/{model}/joint/{joint}/cmd_force', double)
+        self._publishers = [self._node.advertise(force_topic(model, joint), double)
                             for joint in joints]
         sent, _ = confirmation_topics(model)
         self._sent = self._node.advertise(sent, self._gazebo.messages['Empty'])
