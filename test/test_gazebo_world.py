@@ -131,6 +131,24 @@ def test_names_that_topics_of_gazebo_do_not_allow(server):
 
 
 @pytest.mark.real_time
+def test_a_lost_confirmation_of_the_first_forces_is_requested_again(world, monkeypatch):
+    """As happens where Gazebo publishes it before it knows who listens."""
+    arm, confirmed = world(timestep=1e-3, steps=1), []
+    send = arm._writer.send
+
+    def lose_the_first(forces, confirm=False):
+        confirmed.append(confirm)
+        send(forces, confirm and confirmed.count(True) > 1)
+
+    monkeypatch.setattr(arm._writer, 'send', lose_the_first)
+    arm.appear(START)
+    assert confirmed.count(True) == 2
+    taken = arm._listener.taken
+    arm.step([1.0, 0.0])
+    assert arm._listener.taken == taken + 1
+
+
+@pytest.mark.real_time
 def test_a_real_time_factor_of_zero_is_faster_than_one(world):
     """Gazebo itself ignores a request for 0."""
     arm = world(timestep=1e-3, steps=50)

@@ -78,8 +78,8 @@ class GazeboListener:
         with self._heard:
             self.count = 0
 
-    def wait(self, condition: Callable[[], bool], what: str) -> None:
-        """Wait until a condition on received messages is true.
+    def wait(self, condition: Callable[[], bool], what: str, patience: float = PATIENCE) -> None:
+        """Wait until a condition on received messages is true, at most for ``patience`` seconds.
 
         Raises
         ------
@@ -88,8 +88,9 @@ class GazeboListener:
         """
         with self._heard:
             if not self._heard.wait_for(lambda: self.interrupted or condition(),
-                                        PATIENCE) or self.interrupted:
-                raise self._missed(f'{what} of {self._name!r} in the world {self._world!r}')
+                                        patience) or self.interrupted:
+                raise self._missed(f'{what} of {self._name!r} in the world {self._world!r}',
+                                   patience)
 
     def until(self, condition: Callable[[], Any], what: str) -> None:
         """Poll a condition until it is true; for errors see `wait`."""
@@ -99,9 +100,9 @@ class GazeboListener:
                 raise self._missed(what)
             time.sleep(0.002)
 
-    def _missed(self, what: str) -> GazeboError:
+    def _missed(self, what: str, patience: float = PATIENCE) -> GazeboError:
         return GazeboError(f'the connection to Gazebo was closed before {what}' if self.interrupted
-                           else f'waited {PATIENCE:g} s for {what}')
+                           else f'waited {patience:g} s for {what}')
 
     def change_time(self, change: Callable[[], Any], target: Callable[[int], int]) -> None:
         """Change the time of the world, and wait until the change is complete.

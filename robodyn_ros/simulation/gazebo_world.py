@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
 import numpy as np
@@ -10,7 +11,7 @@ from numpy.typing import ArrayLike
 from robodyn_ros.model import payload_inertial
 from robodyn_ros.simulation.gazebo import WORLD, GazeboRobot
 from robodyn_ros.simulation.gazebo_bindings import GazeboError
-from robodyn_ros.simulation.gazebo_listener import GazeboListener
+from robodyn_ros.simulation.gazebo_listener import PATIENCE, GazeboListener
 from robodyn_ros.simulation.gazebo_writer import GazeboWriter
 from robodyn_ros.simulation.sensors import MeasuredStates, Measurement, Sensors
 from robodyn_ros.simulation.world import SimulationError, checked_joint_values
@@ -19,6 +20,7 @@ from robodyn_ros.spatial import Array, Inertial
 QUIET = 0.03  # s without joint states, after which no old one can still arrive
 UNLIMITED = 1e6  # real-time factor; Gazebo ignores a request for 0
 TRIALS = 3  # attempts to spawn, because Gazebo's answer does not tell whether it succeeded
+LATE = 1.5  # s, after which the confirmation of the first forces counts as lost
 
 
 class GazeboWorld:
@@ -304,12 +306,22 @@ class GazeboWorld:
             raise GazeboError(f'Gazebo has left out the joints {", ".join(listener.missing)}; '
                               'valid: links with a mass after every moving joint')
         listener.until(lambda: self._writer.ask('connected'), 'the robot to take forces')
+        for trial in range(1, TRIALS + 1):  # the way back may not be connected yet
+            try:
+                self._send_and_confirm(LATE)
+                break
+            except GazeboError:
+                if trial == TRIALS or listener.interrupted:
+                    raise
+        if trial > 1:
+            time.sleep(LATE)  # so that no late confirmation is taken for that of other forces
 
-    def _send_and_confirm(self) -> None:
+    def _send_and_confirm(self, patience: float = PATIENCE) -> None:
         """Send the forces, and wait until Gazebo has confirmed all of them."""
         taken = self._listener.taken
         self._writer.send(self._effort.tolist(), confirm=True)
-        self._listener.wait(lambda: self._listener.taken > taken, 'the confirmation of the forces')
+        self._listener.wait(lambda: self._listener.taken > taken,
+                            'the confirmation of the forces', patience)
 
     def _clipped(self, torque: ArrayLike) -> Array:
         command = checked_joint_values('torque', torque, self.joint_names)
