@@ -114,4 +114,4 @@ def _refusal(first: str, joint: str, whole: Inertial, links: dict[str, Inertial]
     return ValueRangeError(
         f'inertia in Gazebo of {", ".join(map(repr, bad))}, which the joint {joint!r} moves,',
         f'{shown(moments)} (principal moments, kg m^2)', 'none below 0, and none larger than the '
-        'sum of the others; robodyn check finds such links')
+        'sum of the others')
