@@ -175,6 +175,7 @@ def test_columns_of_the_regressor_are_those_of_each_call(panda, rng):
     for _ in range(2):
         for given in (columns, tuple(columns), np.array(columns), (13, 1), (13, 1), range(4)):
             np.testing.assert_array_equal(panda.regressor(*state, given), whole[:, list(given)])
+        np.testing.assert_array_equal(panda.regressor(*state), whole)
         columns[:] = [40, 3, 12]
     for wrong in ([1.5], [-1], [len(panda.model.parameter_names)], [], ['m']):
         with pytest.raises(rd.ShapeError, match='columns has .*whole numbers'):
