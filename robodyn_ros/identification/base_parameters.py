@@ -8,13 +8,14 @@ dependent.
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.linalg
 
 from robodyn_ros.dynamics import RobotDynamics, dynamics_of
-from robodyn_ros.errors import IdentificationError
+from robodyn_ros.errors import IdentificationError, UnknownNameError
 from robodyn_ros.identification.closed_poses import closed_motions
 from robodyn_ros.identification.linear_model import LinearModel
 from robodyn_ros.keywords import checked_keywords
@@ -79,7 +80,8 @@ class BaseParameters:
 
 @checked_keywords
 def base_parameters(model: Model | RobotDynamics | LinearModel, kind: str = 'lumped', *,
-                    payload: str | None = None, tolerance: float = TOLERANCE) -> BaseParameters:
+                    payload: str | None = None, torques_of: Sequence[str] | None = None,
+                    tolerance: float = TOLERANCE) -> BaseParameters:
     """Find the base parameters of a robot.
 
     Parameters
@@ -88,6 +90,8 @@ def base_parameters(model: Model | RobotDynamics | LinearModel, kind: str = 'lum
         The robot, or its linear model.
     kind, payload
         See `LinearModel`.
+    torques_of : sequence of str, optional
+        Joints whose torques are measured; default: all.
     tolerance : float
         A column counts as dependent if the norm of its part that is orthogonal to the others,
         relative to the largest column of its kind (inertias, first moments, masses, friction), is
@@ -97,10 +101,12 @@ def base_parameters(model: Model | RobotDynamics | LinearModel, kind: str = 'lum
     ------
     IdentificationError
         No parameter has an effect on the torques.
+    UnknownNameError
+        A joint of ``torques_of`` does not exist.
     """
     linear = model if isinstance(model, LinearModel) else LinearModel(
         dynamics_of(model), kind, payload=payload)
-    factor, scale = _random_states(linear)
+    factor, scale = _random_states(linear, _rows(linear, torques_of))
     order = sorted(range(len(linear.columns)), key=lambda k: (
         _distance(linear, k), _ORDER.get(linear.columns[k].term, -1)))
     kept = _independent(factor, order, tolerance)
@@ -125,11 +131,26 @@ def base_parameters(model: Model | RobotDynamics | LinearModel, kind: str = 'lum
         tuple(names[k] for k in rest if k not in dead))
 
 
-def _random_states(linear: LinearModel) -> tuple[Array, Array]:
-    """Return R of the regressor at random states with columns scaled by kind, and the scales."""
+def _rows(linear: LinearModel, torques_of: Sequence[str] | None) -> list[int]:
+    """Return the rows of the torques of some joints."""
+    if torques_of is None:
+        return list(range(linear.rows))
+    linear.model.require_fixed_base('torques_of')
+    names = linear.joints.joint_names
+    for name in torques_of:
+        if name not in names:
+            raise UnknownNameError('joint', name, names)
+    return [row for row in range(linear.rows) if names[row % len(names)] in torques_of]
+
+
+def _random_states(linear: LinearModel, rows: list[int]) -> tuple[Array, Array]:
+    """Return R of some rows of the regressor at random states, and the scales of its columns.
+
+    The columns of one kind have the same scale.
+    """
     rng = np.random.default_rng(0)
     n, p = linear.whole.n, len(linear.columns)
-    count = max(LEAST_STATES, STATES * p // max(1, linear.rows))
+    count = max(LEAST_STATES, STATES * p // max(1, len(rows)))
     factor = np.zeros((0, p))
     for loaded in ((False, True) if linear.payload else (False,)):
         qd, qdd = (size * rng.normal(size=(count, n)) for size in (SPEED, ACCELERATION))
@@ -148,9 +169,8 @@ def _random_states(linear: LinearModel) -> tuple[Array, Array]:
         if motion is not None:  # states near singularities, with fast joints, must not dominate
             fast = np.abs(motion.qdd(qdd)).max(axis=1) / ACCELERATION
             w /= np.maximum(fast, 1.0)[:, None, None]
-        rows = w.reshape(-1, p)
-        factor = np.asarray(np.linalg.qr(np.concatenate([factor, rows / np.sqrt(count)]),
-                                         mode='r'))
+        used = w[:, rows].reshape(-1, p) / np.sqrt(count)
+        factor = np.asarray(np.linalg.qr(np.concatenate([factor, used]), mode='r'))
     norms = np.linalg.norm(factor, axis=0)
     kinds = [_kind_of(column.term) for column in linear.columns]
     largest = {kind: max(norms[k] for k, s in enumerate(kinds) if s == kind) for kind in kinds}

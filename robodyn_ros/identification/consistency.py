@@ -25,6 +25,9 @@ from robodyn_ros.spatial import Array, inertia_components, inertia_tensor
 MARGIN = 1e-3  # P is at least this fraction of the nominal P0
 PRIORS = (1.0, 1e-2, 1e-4, 1e-6)  # at 1, one standard deviation of the prior is a factor of e
 LOSS = 0.0005  # relative increase of the cross-validation error accepted for a stronger prior
+UNSEEN = 1e-9  # norm of a column that is round-off, relative to the longest one
+ROUND_OFF = 1e-12  # eigenvalue that is round-off, relative to the largest one
+HOLD = 1e-4  # weight of nominal values where the torques say nothing, relative to the largest
 SMALLEST_RADIUS = 0.01  # m, smallest radius of gyration of a nominal body
 GUESSED_RADIUS = 0.1  # m, of bodies without a nominal mass if all joints are in one place
 SMALLEST_GUESS = 0.1  # kg, of such a body
@@ -134,6 +137,7 @@ def _solve(coordinates: _Coordinates, triangle: Array, prior: float,
     for places in coordinates.bodies:
         ridge[places] = prior
     quadratic = a.T @ a
+    quadratic += _hold(quadratic, coordinates)
     quadratic += np.diag(ridge + 1e-12 * np.diag(quadratic).max())
     matrices, right_sides, cones = _conditions(coordinates, known)
     if not cones:
@@ -153,6 +157,21 @@ def _solve(coordinates: _Coordinates, triangle: Array, prior: float,
     for k in coordinates.nonnegative:  # the solver may return -1e-9 instead of zero
         theta[k] = max(theta[k], 0.0)
     return np.asarray(theta)
+
+
+def _hold(quadratic: Array, coordinates: _Coordinates) -> Array:
+    """Return what holds friction and drives at their nominal values where the torques say nothing.
+
+    These are combinations of parameters about which the torques say less than a standard deviation
+    of one, shape (p, p).
+    """
+    held = np.zeros_like(quadratic)
+    drives = np.setdiff1d(np.arange(len(quadratic)), np.concatenate(coordinates.bodies or [[]]))
+    if len(drives):
+        squares, vectors = np.linalg.eigh(quadratic[np.ix_(drives, drives)])
+        unknown = vectors[:, squares <= max(1.0, ROUND_OFF * squares[-1])]
+        held[np.ix_(drives, drives)] = HOLD * squares[-1] * unknown @ unknown.T
+    return held
 
 
 def _conditions(coordinates: _Coordinates, known: dict[int, float]
@@ -181,9 +200,10 @@ def _conditions(coordinates: _Coordinates, known: dict[int, float]
 class _Coordinates(NamedTuple):
     """Coordinates y with ``theta = shift + spread @ y``.
 
-    The length of a body's y is its distance to the nominal body; the y of another parameter is
-    about 1 if the parameter alone explains the torque. ``bodies`` has the ten places of each
-    body's parameters, ``nonnegative`` those of parameters that cannot be negative.
+    The length of a body's y is its distance to the nominal body; the y of another parameter
+    changes by about 1 where the parameter alone explains the torque, and not at all where it has
+    no effect. ``bodies`` has the ten places of each body's parameters, ``nonnegative`` those of
+    parameters that cannot be negative.
     """
 
     shift: Array
@@ -195,7 +215,7 @@ class _Coordinates(NamedTuple):
 def _coordinates(linear: LinearModel, triangle: Array) -> _Coordinates:
     p = len(linear.columns)
     w, size = triangle[:, :p], float(np.linalg.norm(triangle[:, p]))
-    shift, spread = np.zeros(p), np.zeros((p, p))
+    shift, spread = linear.nominal(), np.zeros((p, p))
     nonnegative: list[int] = []
     nominal = nominal_bodies(linear) if linear.model.inertial_parameters[:, 6].any() \
         else _guessed_bodies(linear, triangle)
@@ -205,7 +225,9 @@ def _coordinates(linear: LinearModel, triangle: Array) -> _Coordinates:
         if column.term[0] in 'Im' and column.term != 'Ia':
             bodies.setdefault(column.body, []).append(k)
             continue
-        spread[k, k] = size / norms[k] if norms[k] > 0 and size > 0 else 1.0
+        if norms[k] <= UNSEEN * norms.max():
+            continue  # it keeps its nominal value
+        spread[k, k] = size / norms[k] if size > 0 else 1.0
         if column.term in NONNEGATIVE:
             nonnegative.append(k)
     for body, places in bodies.items():

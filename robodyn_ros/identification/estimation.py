@@ -147,7 +147,7 @@ def _solve(factor: Array, right: Array) -> tuple[Array, Array]:
     if diagonal.min() > 1e-7 * diagonal.max():
         inverse = scipy.linalg.lapack.dtrtri(factor)[0]
     else:
-        inverse = np.linalg.pinv(factor, rcond=1e-12)
+        inverse = np.linalg.pinv(factor, rcond=UNDETERMINED)
     return inverse, inverse @ right
 
 

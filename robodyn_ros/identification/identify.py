@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from types import NoneType
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -22,6 +22,7 @@ from robodyn_ros.identification.estimation import (
     counts_of,
     instrumental_variables,
 )
+from robodyn_ros.identification.excited import excited, of_joints_at_rest, only
 from robodyn_ros.identification.filter_choice import (
     FilterChoice,
     choose_filters,
@@ -60,7 +61,6 @@ if TYPE_CHECKING:
 
 FOLDS = 3  # contiguous parts of the data for the cross-validation of the prior
 FIRST_WIDTH = 0.03  # rad/s, width of the smooth sign while the filters are chosen
-UNEXCITED = 1e-9  # relative to the longest column; shorter columns are round-off
 
 
 @checked_options(Settings)
@@ -125,7 +125,9 @@ def identify(model: Model | RobotDynamics, logs: Log | Sequence[Log],
     report_progress('base parameters')
     linear = LinearModel(dynamics, chosen.kind, friction=choice.shape, joints=chosen.joints,
                          payload=chosen.payload)
-    base = base_parameters(linear)
+    base = base_parameters(linear, torques_of=chosen.torques_of)
+    if chosen.torques_of is not None:
+        notes += _without_torques(linear, base)
     report_progress('observation matrices')
     observations = Observations(linear, segments, decimation=filters.filtering.decimation,
                                 known=known_parameters(chosen), **options)
@@ -135,7 +137,10 @@ def identify(model: Model | RobotDynamics, logs: Log | Sequence[Log],
     blocks = list(observations.blocks())
     folds = [factors_of(block, part) for block in blocks
              for part in _parts(len(block.t), max(1, -(-FOLDS // len(blocks))))]
-    base = _excited(base, merge(folds), observations.known, notes)
+    at_rest = np.append(of_joints_at_rest(linear, segments), False)
+    for fold in folds:
+        fold[:, :, at_rest] = 0.0
+    base = excited(base, merge(folds), observations.known, notes)
     report_progress('estimate')
     problem = Problem(observations, base.kept, folds, counts_of(blocks))
     estimate = estimate_by(chosen.method, problem)
@@ -196,7 +201,7 @@ def reduce(result: Result, *, relative: float | None = None) -> Result:
             raise IdentificationError(f'relative is {relative}; valid: a number > 0')
         keep = list(significant(result.estimate_.values, result.uncertainty_.covariance,
                                 relative=relative))
-    base = _only(result.base_, keep)
+    base = only(result.base_, keep)
     blocks = list(result.observations.blocks())
     estimate = estimate_by(result.settings.method, Problem(
         result.observations, base.kept, [factors_of(block) for block in blocks],
@@ -317,26 +322,12 @@ def _parts(size: int, count: int) -> list[slice]:
     return [slice(int(a), int(b)) for a, b in zip(edges[:-1], edges[1:], strict=True)]
 
 
-def _excited(base: BaseParameters, factors: Array, known: Mapping[int, float],
-             notes: list[str]) -> BaseParameters:
-    """Return the base parameters that this motion excites, without known ones."""
-    norms = np.sqrt((factors[:, :, list(base.kept)] ** 2).sum(axis=(0, 1)))
-    still = [k for k, norm in enumerate(norms) if norm <= UNEXCITED * norms.max()]
-    if not still:
-        return base
-    if len(still) == base.count:
-        raise IdentificationError('no sample can be used, or the robot does not move; valid: a '
-                                  'lower slow or guard, or a longer log')
-    unknown = [base.names[k] for k in still if base.kept[k] not in known]
-    if unknown:
-        notes.append(f'not excited at all by this motion: {", ".join(unknown)}')
-    return _only(base, [k for k in range(base.count) if k not in still])
-
-
-def _only(base: BaseParameters, stay: list[int]) -> BaseParameters:
-    return replace(base, names=tuple(base.names[k] for k in stay),
-                   expressions=tuple(base.expressions[k] for k in stay),
-                   kept=tuple(base.kept[k] for k in stay), matrix=base.matrix[stay])
+def _without_torques(linear: LinearModel, base: BaseParameters) -> list[str]:
+    """Return a remark on the parameters that act on torques alone that are not used."""
+    always = base_parameters(linear).without_effect
+    without = [name for name in base.without_effect if name not in always]
+    return [] if not without else [
+        f'not excited at all, since they act on torques that are not used: {", ".join(without)}']
 
 
 def digest_of(log: Log) -> str:

@@ -18,6 +18,7 @@ from robodyn_ros.spatial import Array
 MINIMUM = 50  # samples of a log; with fewer, no spectrum and no fit is meaningful
 LARGEST_LOSS = 0.2  # fraction of the samples above which a log is refused
 DEGREES = 180 / np.pi
+USUAL_SPEED = 10.0  # rad/s, velocity limit of joints that have none
 ARRAYS = ('q', 'tau', 'qd', 'tau_motor', 'extra', 'reference', 'temperature')  # of shape (N, n)
 
 
@@ -234,14 +235,18 @@ def _check_units(log: Log, model: Model) -> None:
             continue
         largest = float(np.abs(q[:, k]).max())
         bound = float(np.max(np.abs([model.lower[place], model.upper[place]])))
-        bound = bound if np.isfinite(bound) and bound > 0 else 2 * np.pi
-        if largest > 3 * bound and largest > 10 and np.ptp(q[:, k]) > 6:
+        turns = not (np.isfinite(bound) and bound > 0)  # without end: any number of turns
+        bound = 2 * np.pi if turns else bound
+        slope = np.gradient(q[:, k]) / np.maximum(np.gradient(t), 1e-9)
+        limit = float(model.velocity_limit[place])
+        limit = limit if np.isfinite(limit) and limit > 0 else USUAL_SPEED
+        too_far = largest > 3 * bound and largest > 10 and np.ptp(q[:, k]) > 6
+        if too_far and (not turns or np.quantile(np.abs(slope), 0.95) > 3 * limit):
             raise LogError(f'positions of {joint!r} reach {largest:.4g}, its range is '
                            f'{bound:.4g} rad: are they in degrees?', source=log.source,
                            valid='radians (or say degrees when reading)')
         if log.qd is None:
             continue
-        slope = np.gradient(q[:, k]) / np.maximum(np.gradient(t), 1e-9)
         qd = np.asarray(log.qd)[:, k]
         if slope.std() > 1e-3 and np.corrcoef(slope, qd)[0, 1] > 0.8:
             ratio = float(qd @ slope / (slope @ slope))
