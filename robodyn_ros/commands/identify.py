@@ -24,7 +24,12 @@ from robodyn_ros.commands.options import (
 )
 from robodyn_ros.commands.output import add_force, progress_bar, refuse_existing
 from robodyn_ros.dynamics import RobotDynamics, dynamics_of
-from robodyn_ros.errors import LogError, UnknownNameError, ValueRangeError
+from robodyn_ros.errors import (
+    IdentificationError,
+    LogError,
+    UnknownNameError,
+    ValueRangeError,
+)
 from robodyn_ros.experiment.commanded import with_commanded
 from robodyn_ros.experiment.results import (
     FIT_FRACTION,
@@ -203,9 +208,11 @@ def _logs(options: argparse.Namespace, robot: RobotDynamics) -> tuple[list[Log],
 
 def _gains(options: argparse.Namespace, model: Model) -> int:
     """Print the drive gains."""
-    if not (options.payload and options.payload_mass and options.loaded):
-        raise UnknownNameError('way to identify gains', '--gains alone',
-                               ['--gains with --payload, --payload-mass and --loaded'])
+    missing = [f'--{name.replace("_", "-")}' for name in ('payload', 'payload_mass', 'loaded')
+               if getattr(options, name) in (None, [])]
+    if missing:
+        raise IdentificationError(f'--gains also needs {" and ".join(missing)}: drive gains '
+                                  'follow from logs without and with a payload of known mass')
     logs, loaded = _logs(options, dynamics_of(model, options.loops))
     gains = identify_drive_gains(model, logs + loaded, options.payload_mass, options.payload,
                                  kind=options.kind)

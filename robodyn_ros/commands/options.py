@@ -85,12 +85,13 @@ def numbers_of(entries: Sequence[str], option: str,
         An entry is not of this form.
     """
     pairs = {}
-    entries = [entry if ':=' in entry else entry.replace('=', ':=', 1) for entry in entries]
-    for name, value in split_pairs(entries, option, form):
-        try:
-            pairs[name] = float(value)
-        except ValueError:
-            raise UnknownNameError(option, f'{name}:={value}', [form]) from None
+    for entry in entries:
+        both = entry if ':=' in entry else entry.replace('=', ':=', 1)
+        for name, value in split_pairs([both], option, form):
+            try:
+                pairs[name] = float(value)
+            except ValueError:
+                raise UnknownNameError(option, entry, [form]) from None
     return pairs
 
 

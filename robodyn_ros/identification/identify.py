@@ -248,10 +248,13 @@ def measured_pieces(dynamics: RobotDynamics, logs: Sequence[Log], settings: Sett
     Raises
     ------
     IdentificationError
-        There is no log.
+        There is no log, or one with a payload that no link carries.
     """
     if not logs:
         raise IdentificationError('no log was given; valid: at least one')
+    if settings.payload is None and (loaded := [log.source for log in logs if log.loaded]):
+        raise IdentificationError(f'{", ".join(loaded)}: loaded, but no link carries the payload; '
+                                  'valid: payload, the link (--payload)')
     found = []
     for log in logs:
         ready = log.for_model(dynamics.model, joints=dynamics.joints.joint_names,

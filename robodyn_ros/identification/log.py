@@ -98,6 +98,9 @@ class Log:
             arrays[name] = _between_readings(t, array) if name == 'temperature' else array
         if len(set(names)) != len(names):
             raise LogError(f'has repeated joint names: {", ".join(names)}', source=self.source)
+        if self.period is not None and not 0 < self.period < np.inf:
+            raise LogError(f'has a period of {self.period} s', source=self.source,
+                           valid='a number above 0, or none')
         finite, notes = finite_samples({'t': t, **arrays}, self.source)
         self.t, self.joint_names, self.notes = t[finite], names, [*self.notes, *notes]
         for name, array in arrays.items():

@@ -21,6 +21,8 @@ from robodyn_ros.spatial import Array
 
 LARGEST_TABLE = 1 << 30  # bytes of a CSV file, or of the unpacked arrays of an NPZ file
 COLUMNS = re.compile(r'(\d+)(?:-(\d+))?')  # numbers of columns, from 1
+WITHOUT_HEADER = 'a line with the names of the columns, or a format that gives their numbers, ' \
+    'for example {time: 1, position: 2-8, torque: 9-15}'
 STYLES = ('{word}_{name}', '{name}_{word}', '{word}_{k}', '{word}{k}', '{name}.{word}')
 LOCK = '--lock, or locked_joints of load_model'  # how joints are locked
 NUMBERS, TEXTS = 'biuf', 'US'  # kinds of NumPy types that a log may contain
@@ -191,7 +193,9 @@ def read_csv(path: Path, form: LogFormat, model: Model,
         with path.open(encoding='utf-8-sig') as file:
             lines = [line.split(',') for line in file if line.strip()]
         header: list[str] = []
-        if lines and not (_is_numbers(lines[0]) and _by_number(form)):
+        if lines and _is_numbers(lines[0]) and not _by_number(form):
+            raise LogError('has no header', source=str(path), valid=WITHOUT_HEADER)
+        if lines and not _is_numbers(lines[0]):
             header = [name.strip().strip('"') for name in lines.pop(0)]
         width = len(header or lines[0]) if header or lines else 0
         whole = [line for line in lines if len(line) == width]

@@ -6,13 +6,16 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, TypedDict
 
+import numpy as np
 import scipy
 
 from robodyn_ros.errors import IdentificationError, UnknownNameError, ValueRangeError
 from robodyn_ros.keywords import checked_fields
 from robodyn_ros.model.kinds import FRICTION_NAMES, METHODS, RESIDUAL_MODELS, kind_of
+from robodyn_ros.numerics import real_numbers
 
 LONGEST_DELAY = 1.0  # s, largest delay of torques that may be set
+NOT_NEGATIVE = ('friction_width', 'decimation', 'slow', 'guard', 'prior')
 ORDER = 4  # order of the Butterworth filter, as in Gautier's and Kolyubin's experiments
 
 
@@ -137,7 +140,7 @@ class Settings:
     torque_delay: float | None = None
 
     def __post_init__(self) -> None:
-        """Check the names, and replace an alias of the kind."""
+        """Check names and numbers, and replace an alias of the kind."""
         object.__setattr__(self, 'kind', kind_of(self.kind))
         if self.method not in METHODS:
             raise UnknownNameError('method', self.method, METHODS)
@@ -148,6 +151,12 @@ class Settings:
         if self.torque_delay is not None and not abs(self.torque_delay) <= LONGEST_DELAY:
             raise ValueRangeError('torque_delay', self.torque_delay,
                                   f'-{LONGEST_DELAY:g} to {LONGEST_DELAY:g} s')
+        for name in NOT_NEGATIVE:
+            value = getattr(self, name)
+            numbers = real_numbers(name, 0.0 if value is None else value)
+            if not ((numbers >= 0) & np.isfinite(numbers)).all():
+                raise ValueRangeError(name, value, 'finite numbers from 0 on' if numbers.ndim
+                                      else 'a finite number from 0 on')
 
     def changed(self) -> dict[str, Any]:
         """Return the settings that differ from their defaults, as plain data."""

@@ -1,0 +1,82 @@
+"""What `identify` refuses, with messages that name the culprit."""
+
+import numpy as np
+import pytest
+from robots import planar_2r
+from synthetic import dynamic_motion
+
+import robodyn_ros as rd
+from robodyn_ros.commands.main import main
+
+
+@pytest.fixture(scope='module')
+def planar_arm():
+    return rd.load_model(planar_2r())
+
+
+@pytest.fixture(scope='module')
+def arrays(planar_arm):
+    t, q, _, _, tau = dynamic_motion(planar_arm, np.random.default_rng(0))
+    return {'t': t, 'q': q, 'tau': tau, 'joint_names': planar_arm.joint_names}
+
+
+@pytest.fixture(scope='module')
+def folder(arrays, tmp_path_factory):
+    """A folder with a robot and its log, with and without a header."""
+    folder = tmp_path_factory.mktemp('logs')
+    (folder / 'arm.urdf').write_text(planar_2r())
+    table = np.column_stack([arrays['t'], arrays['q'], arrays['tau']])
+    for name, header in (('log.csv', 't,q_j1,q_j2,tau_j1,tau_j2'), ('plain.csv', '')):
+        np.savetxt(folder / name, table, delimiter=',', header=header, comments='')
+    return folder
+
+
+@pytest.mark.parametrize('setting, value', [
+    ('friction_width', -0.1), ('friction_width', np.nan), ('decimation', -3.0),
+    ('decimation', np.inf), ('slow', -1.0), ('slow', [0.1, np.nan]), ('guard', -1.0),
+    ('prior', -1.0)])
+def test_settings_are_not_negative(planar_arm, arrays, setting, value):
+    with pytest.raises(rd.ValueRangeError, match=f'{setting} is .*from 0 on'):
+        rd.identify(planar_arm, rd.Log(**arrays), **{setting: value})
+
+
+@pytest.mark.parametrize('period', [0.0, -2.0, np.nan, np.inf])
+def test_a_period_is_positive(arrays, period):
+    with pytest.raises(rd.LogError, match='period of .* s; valid: a number above 0'):
+        rd.Log(**arrays, period=period)
+
+
+def test_a_payload_needs_a_link(planar_arm, arrays):
+    """The weight of the payload would become part of the robot."""
+    free = rd.Log(**arrays)
+    first, rest = free.split(0.7)
+    loaded = rd.Log(**arrays, loaded=True, source='afternoon')
+    with pytest.raises(rd.IdentificationError, match='afternoon: loaded, but no link'):
+        rd.identify(planar_arm, [free, loaded])
+    result = rd.identify(planar_arm, first)
+    with pytest.raises(rd.IdentificationError, match='afternoon: loaded, but no link'):
+        rd.validate(result, [rest, loaded])
+
+
+@pytest.mark.parametrize('arguments, message', [
+    (('plain.csv',), 'plain.csv: has no header; valid: a line with the names of the columns'),
+    (('log.csv', '--loaded', 'log.csv'), 'loaded, but no link carries the payload'),
+    (('log.csv', '--gains'), '--gains also needs --payload and --payload-mass and --loaded'),
+    (('log.csv', '--gains', '--payload', 'lower', '--loaded', 'log.csv', '--payload-mass', '0'),
+     'mass of the payload is 0.0; valid: above 0 kg'),
+    (('log.csv', '--lock', 'j2=far'), "unknown --lock 'j2=far'; valid: JOINT=POSITION"),
+    (('log.csv', '--period', '0'), 'log.csv: has a period of 0.0 s'),
+    (('log.csv', '--decimation', 'nan'), 'decimation is nan; valid: a finite number'),
+])
+def test_the_command_explains_what_it_cannot_use(folder, monkeypatch, capsys, arguments, message):
+    monkeypatch.chdir(folder)
+    assert main(['identify', '--urdf', 'arm.urdf', *arguments]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_the_table_of_base_parameters_has_columns(planar_arm, arrays):
+    rng = np.random.default_rng(1)
+    noisy = {**arrays, 'tau': arrays['tau'] + 0.01 * rng.normal(size=arrays['tau'].shape)}
+    result = rd.identify(planar_arm, rd.Log(**noisy))
+    for line, name in zip(result.to_text().splitlines()[1:], result.base_.names, strict=False):
+        assert line[2:].split()[0] == name  # no number touches its name
