@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import scipy.io
 from robots import planar_2r
 from synthetic import dynamic_motion
 
@@ -80,3 +81,49 @@ def test_the_table_of_base_parameters_has_columns(planar_arm, arrays):
     result = rd.identify(planar_arm, rd.Log(**noisy))
     for line, name in zip(result.to_text().splitlines()[1:], result.base_.names, strict=False):
         assert line[2:].split()[0] == name  # no number touches its name
+
+
+def read_back(path, arm, arrays):
+    log = rd.read_log(path, arm)
+    order = [log.joint_names.index(name) for name in arm.joint_names]
+    np.testing.assert_array_equal(np.asarray(log.q)[:, order], arrays['q'])
+    np.testing.assert_array_equal(np.asarray(log.tau)[:, order], arrays['tau'])
+    return log
+
+
+@pytest.mark.parametrize('version', ['5', '7.3'])
+def test_names_in_a_mat_file_give_the_order_of_its_joints(planar_arm, arrays, tmp_path, version):
+    path, names = tmp_path / 'log.mat', list(planar_arm.joint_names)[::-1]
+    q, tau = arrays['q'][:, ::-1], arrays['tau'][:, ::-1]
+    if version == '5':
+        scipy.io.savemat(path, {'t': arrays['t'], 'q': q, 'tau': tau,
+                                'names': np.array(names, dtype=object)})
+    else:  # a cell array is an array of references, and MATLAB transposes
+        h5py = pytest.importorskip('h5py')
+        with h5py.File(path, 'w') as file:
+            file['t'], file['q'], file['tau'] = arrays['t'][None], q.T, tau.T
+            texts = [file.create_dataset(f'#refs#/{k}', data=np.array([[ord(c)] for c in name],
+                                                                      np.uint16))
+                     for k, name in enumerate(names)]
+            file.create_dataset('names', data=np.array([[text.ref for text in texts]],
+                                                       h5py.ref_dtype), dtype=h5py.ref_dtype)
+    assert list(read_back(path, planar_arm, arrays).joint_names) == names
+    scipy.io.savemat(path, {'t': arrays['t'], 'q': arrays['q'], 'tau': arrays['tau'],
+                            'joints': [1, 2]})  # numbers are no names
+    read_back(path, planar_arm, arrays)
+
+
+def test_the_time_of_a_parquet_file_may_be_dates(planar_arm, arrays, tmp_path):
+    pyarrow = pytest.importorskip('pyarrow')
+    parquet = pytest.importorskip('pyarrow.parquet')
+    path, t = tmp_path / 'log.parquet', np.round(arrays['t'] * 1e6).astype(np.int64)
+    columns = {f'{word}_{name}': arrays[word][:, k] for word in ('q', 'tau')
+               for k, name in enumerate(planar_arm.joint_names)}
+    parquet.write_table(pyarrow.table(
+        {'t': pyarrow.array(t + 1_700_000_000_000_000, pyarrow.timestamp('us', tz='UTC')),
+         **columns}), path)
+    log = read_back(path, planar_arm, arrays)
+    np.testing.assert_allclose(np.asarray(log.t) - 1.7e9, arrays['t'], atol=1e-6)
+    parquet.write_table(pyarrow.table({'t': t, **columns}), path)
+    with pytest.raises(rd.LogError, match='5000 s apart: are stamps in seconds'):
+        rd.identify(planar_arm, rd.read_log(path, planar_arm))

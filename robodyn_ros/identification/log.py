@@ -18,6 +18,7 @@ from robodyn_ros.spatial import Array
 MINIMUM = 50  # samples of a log; with fewer, no spectrum and no fit is meaningful
 LARGEST_LOSS = 0.2  # fraction of the samples above which a log is refused
 DEGREES = 180 / np.pi
+LONGEST_STEP = 1.0  # s between samples; a longer one is that of another unit of time
 USUAL_SPEED = 10.0  # rad/s, velocity limit of joints that have none
 ARRAYS = ('q', 'tau', 'qd', 'tau_motor', 'extra', 'reference', 'temperature')  # of shape (N, n)
 
@@ -232,6 +233,10 @@ def _between_readings(t: Array, temperature: Array) -> Array:
 
 def _check_units(log: Log, model: Model) -> None:
     t, q = np.asarray(log.t), np.asarray(log.q)
+    step = float(np.median(np.diff(np.sort(t))))
+    if step > LONGEST_STEP:
+        raise LogError(f'samples are {step:.4g} s apart: are stamps in seconds?',
+                       source=log.source, valid='seconds, or unit_of_time in the format')
     for k, joint in enumerate(log.joint_names):
         body, place = model.body_joints.index(joint), model.joint_names.index(joint)
         if model.prismatic[body]:

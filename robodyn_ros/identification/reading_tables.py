@@ -25,6 +25,7 @@ WITHOUT_HEADER = 'a line with the names of the columns, or a format that gives t
     'for example {time: 1, position: 2-8, torque: 9-15}'
 STYLES = ('{word}_{name}', '{name}_{word}', '{word}_{k}', '{word}{k}', '{name}.{word}')
 LOCK = '--lock, or locked_joints of load_model'  # how joints are locked
+NAMES = ('names', 'joints')  # arrays with the names of the joints
 NUMBERS, TEXTS = 'biuf', 'US'  # kinds of NumPy types that a log may contain
 
 
@@ -64,7 +65,9 @@ def _of_arrays(there: dict[str, Array], form: LogFormat, model: Model, path: Pat
                                valid='real numbers')
             arrays[key] = np.asarray(there[name], np.float64)
             notes += _of_currents(key, name, form)
-    names = list(form.joints) or [str(n) for n in there.get('names', there.get('joints', ()))]
+    names = list(form.joints) or [str(n) for n in next(
+        (there[word] for word in NAMES if word in there
+         and there[word].dtype.kind in TEXTS), ())]
     arrays |= base_arrays(there, model)
     return *_complete(arrays, names, form, model, path), notes
 
@@ -113,9 +116,10 @@ def _mat(path: Path) -> dict[str, Array]:
     if sum(size for _, size in sizes) > LARGEST_TABLE:
         raise LogError(f'has arrays of more than {LARGEST_TABLE >> 20} MiB', source=str(path),
                        valid='a shorter log')
-    names = [name for name, _ in sizes]
-    content = scipy.io.loadmat(path, variable_names=names)
-    return {name: np.asarray(content[name]) for name in names}
+    content = scipy.io.loadmat(path, variable_names=[*(name for name, _ in sizes), *NAMES])
+    return {name: np.asarray(content[name]) for name, _ in sizes} | {
+        name: np.array([str(np.squeeze(cell)).strip() for cell in np.ravel(content[name])])
+        for name in NAMES if name in content and content[name].dtype.kind in 'OU'}
 
 
 def _hdf(path: Path) -> dict[str, Array]:
@@ -127,7 +131,11 @@ def _hdf(path: Path) -> dict[str, Array]:
         if sum(value.size * 8 for value in found.values()) > LARGEST_TABLE:
             raise LogError(f'has arrays of more than {LARGEST_TABLE >> 20} MiB', source=str(path),
                            valid='a shorter log')
-        return {name: np.asarray(value[()]).T for name, value in found.items()}
+        cells = {name: [''.join(map(chr, np.ravel(file[cell][()])))
+                        for cell in file[name][()].flat]
+                 for name in NAMES if name in file and file[name].dtype.kind == 'O'}
+        return {name: np.asarray(value[()]).T for name, value in found.items()} | {
+            name: np.array(cell) for name, cell in cells.items()}
 
 
 def read_parquet(path: Path, form: LogFormat, model: Model,
@@ -147,16 +155,24 @@ def read_parquet(path: Path, form: LogFormat, model: Model,
             raise LogError(f'has more than {LARGEST_TABLE >> 20} MiB of numbers',
                            source=str(path), valid='a shorter log')
         content = file.read()
-        header = [name for name in content.column_names
-                  if content.column(name).to_numpy().dtype.kind in NUMBERS]
-        table = np.column_stack([content.column(name).to_numpy().astype(float)
-                                 for name in header])
+        columns = {name: _seconds(content.column(name).to_numpy())
+                   for name in content.column_names}
+        header = [name for name, values in columns.items() if values.dtype.kind in NUMBERS]
+        table = np.column_stack([columns[name].astype(float) for name in header])
     except LogError:
         raise
     except Exception as error:  # pyarrow has errors of its own
         raise LogError(f'cannot be read: {type(error).__name__}: {error}', source=str(path),
                        valid='a .parquet file with columns of numbers') from None
     return _of_columns(header, table, form, model, path, [])
+
+
+def _seconds(values: Array) -> Array:
+    """Return dates as seconds, and other values as they are."""
+    if values.dtype.kind != 'M':
+        return values
+    nanoseconds = values.astype('datetime64[ns]').astype(np.int64)
+    return np.where(np.isnat(values), np.nan, 1e-9 * nanoseconds)
 
 
 def _check_npz(path: Path) -> None:
