@@ -235,10 +235,10 @@ class Result:
         base, u = self.base_, self.uncertainty_
         nominal = self.nominal_
         width = max(map(len, base.names))
-        lines = [f'  {"":{width}}   estimate      std    95 % interval          nominal']
+        lines = [f'  {"":{width}}   estimate      std    95 % interval         nominal']
         for k, name in enumerate(base.names):
             mark = ' ' if name in self.significant_ else '~'
             lines.append(f'{mark} {name:{width}} {self.estimate_.values[k]:10.4g}'
                          f'{u.deviation[k]:9.3g} [{u.interval[k, 0]:10.4g},'
-                         f'{u.interval[k, 1]:10.4g}] {nominal[k]:10.4g}')
+                         f'{u.interval[k, 1]:10.4g}]{nominal[k]:10.4g}')
         return '\n'.join([*lines, '  ~: not significant'])
