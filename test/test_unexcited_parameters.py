@@ -114,3 +114,15 @@ def test_a_joint_without_end_that_turns_one_way():
     assert abs(coulomb + offset - 0.8) < 0.1 and 0 <= coulomb < 1.5
     with pytest.raises(rd.LogError, match='are they in degrees'):
         rd.Log(t, np.rad2deg(q), tau, joint_names=model.joint_names).for_model(model)
+
+
+def test_a_short_fragment_of_a_log_does_not_set_the_filters():
+    """For example after a clock jump, when the recording began anew."""
+    true, guess = arm()
+    log = log_of(true, 1)
+    t, q, tau = map(np.asarray, (log.t, log.q, log.tau))
+    longer = rd.Log(np.append(t, t[:60] + 100), np.vstack([q, q[500:560]]),
+                    np.vstack([tau, tau[500:560]]), joint_names=true.joint_names)
+    alone, both = (rd.identify(guess, one) for one in (log, longer))
+    assert both.filtering.band == alone.filtering.band < 1
+    np.testing.assert_allclose(both.filtering.cutoff, alone.filtering.cutoff, rtol=0.1)

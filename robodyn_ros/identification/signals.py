@@ -18,6 +18,7 @@ from robodyn_ros.identification.pieces import Piece, Spectrum, spectrum_of
 from robodyn_ros.identification.settings import FilterSettings
 from robodyn_ros.spatial import Array
 
+SHORT = 0.05  # of the longest piece; the spectrum of a shorter one is that of its ends
 CUTOFF_PER_BAND = 5.0  # then a Butterworth filter of order 4, run twice, changes the band by 0.3 %
 LEAST_PERIODS = 8  # smallest number of periods of the cutoff frequency in a piece
 HIGHEST = 0.4  # largest cutoff frequency over the sample rate
@@ -104,7 +105,12 @@ class Filtering:
 
 
 def motion_spectrum(pieces: Sequence[Piece]) -> Spectrum:
-    """Return one spectrum for all pieces: the widest band and the strongest noise."""
+    """Return one spectrum for all pieces: the widest band and the strongest noise.
+
+    Pieces that are short beside the longest one have no spectrum of their own.
+    """
+    longest = max(float(np.ptp(p.t)) for p in pieces)
+    pieces = [p for p in pieces if np.ptp(p.t) >= SHORT * longest]
     spectra = [spectrum_of(p.columns['q'], p.rate) for p in pieces]
     spectra = [s if p.average is None else
                Spectrum(min(s.band, p.average.band), p.rate / 2, np.zeros_like(s.floor))
