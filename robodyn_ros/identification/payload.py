@@ -97,7 +97,7 @@ def identify_payload(model: Model | RobotDynamics, logs: Log | Sequence[Log], li
     report_progress('reading and filtering')
     bare, loaded = ([replace(log, loaded=carries) for log in logs_of(some)]
                     for some, carries in ((without, False), (logs, True)))
-    pieces = measured_pieces(robot, loaded + bare, Settings(), notes)
+    pieces = measured_pieces(robot, loaded + bare, Settings(payload=link), notes)
     report_progress('observation matrices')
     equations = equations_of(robot, pieces, link, notes=notes,
                              with_errors=uncertainty is not None or bool(bare))
