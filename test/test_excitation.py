@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from robots import PANDA_URDF
-from synthetic import LWR4
+from synthetic import LWR4, own_robot
 
 import robodyn_ros as rd
 from robodyn_ros.commands.main import main
@@ -263,8 +263,19 @@ def test_a_validation_motion_keeps_the_ranges_of_the_first_one(planar):
     assert (other.q <= fitted.q.max(axis=0) + 1e-3).all()
     assert (np.abs(other.qd) <= np.abs(fitted.qd).max(axis=0) + 1e-3).all()
     assert np.ptp(other.q, axis=0).min() > 0.3  # it moves nevertheless
+    with pytest.raises(rd.ValueRangeError, match='limits of joint1 is 2.9 to 3; valid: limits '
+                                                 'within which the other motion lies'):
+        rd.optimise_excitation(planar, Limits(position=[[2.9, 3.0], [-3.0, 3.0]]), plan)
     with pytest.raises(rd.UnknownNameError, match='joint of the excitation'):
         first.in_order_of(('elsewhere', first.joint_names[1]))
+
+
+def test_a_joint_without_limits_gives_no_warning():
+    text = own_robot('planar_2r').replace('type="revolute"', 'type="continuous"', 1)
+    robot = rd.load_model(text)
+    assert np.isinf(robot.lower[0])
+    found = rd.optimise_excitation(robot, period=4.0, harmonics=3, budget=20.0, starts=1)
+    assert found.period == 4.0
 
 
 def test_proposals_and_the_resonance(lwr4):

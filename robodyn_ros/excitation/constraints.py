@@ -96,16 +96,25 @@ class Limits:
             The motion; a part of its range that these limits exclude stays excluded.
         joints : Joints
             The robot's joints, to whose limits those default that are not given.
+
+        Raises
+        ------
+        ValueRangeError
+            The motion lies outside of the position limits.
         """
         q, qd = motion.in_order_of(joints.joint_names).one_period()[:2]
         half = np.maximum(np.ptp(q, axis=0), LEAST_RANGE) / 2
         middle = (q.min(axis=0) + q.max(axis=0)) / 2
         own = _pairs(self.position, joints)
         speed = np.maximum(np.abs(qd).max(axis=0), LEAST_RANGE)
+        both = np.column_stack([np.maximum(own[:, 0], middle - half),
+                                np.minimum(own[:, 1], middle + half)])
+        for name, (low, high), (first, last) in zip(joints.joint_names, own, both, strict=True):
+            if first >= last:
+                raise ValueRangeError(f'position limits of {name}', f'{low:.4g} to {high:.4g}',
+                                      'limits within which the other motion lies')
         return replace(
-            self, position=np.column_stack([np.maximum(own[:, 0], middle - half),
-                                            np.minimum(own[:, 1], middle + half)]),
-            velocity=np.minimum(speed, _magnitudes('velocity', self.velocity,
+            self, position=both, velocity=np.minimum(speed, _magnitudes('velocity', self.velocity,
                                                    joints.velocity_limit, joints.n)))
 
 

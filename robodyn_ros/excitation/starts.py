@@ -33,8 +33,10 @@ class Starts:
                  poses: Array | None = None):
         self._constraints, self._basis, self._width = constraints, basis, width
         robot = constraints.dynamics
-        middle = constraints.position.mean(axis=1)
-        self._centre = np.where(np.isfinite(middle), middle, 0.0)
+        low, high = constraints.position.T
+        bounded = np.isfinite(low) & np.isfinite(high)
+        middle = np.where(bounded, low, 0.0) / 2 + np.where(bounded, high, 0.0) / 2
+        self._centre = middle
         if constraints.loops is not None:
             names = robot.model.joint_names
             self._centre = robot.home[[names.index(name) for name in robot.joint_names]]
