@@ -127,3 +127,11 @@ def test_the_time_of_a_parquet_file_may_be_dates(planar_arm, arrays, tmp_path):
     parquet.write_table(pyarrow.table({'t': t, **columns}), path)
     with pytest.raises(rd.LogError, match='5000 s apart: are stamps in seconds'):
         rd.identify(planar_arm, rd.read_log(path, planar_arm))
+
+
+@pytest.mark.parametrize('horizons', [(), (0.0,), (0.1, -1.0), (np.nan,)])
+def test_horizons_of_a_rollout_are_positive(planar_arm, arrays, horizons):
+    first, rest = rd.Log(**arrays).split(0.7)
+    result = rd.identify(planar_arm, first, friction='coulomb')
+    with pytest.raises(rd.ValueRangeError, match='horizons is .* one or more times above 0'):
+        rd.roll_out(result, rest, horizons=horizons)

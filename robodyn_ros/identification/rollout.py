@@ -16,7 +16,7 @@ import numpy as np
 
 from robodyn_ros.control.laws import automatic_gains
 from robodyn_ros.dynamics import Dynamics, RobotDynamics
-from robodyn_ros.errors import IdentificationError
+from robodyn_ros.errors import IdentificationError, ValueRangeError
 from robodyn_ros.identification.signals import Segment
 from robodyn_ros.identification.simulate import simulate_along
 from robodyn_ros.model import Model
@@ -116,12 +116,16 @@ def roll_out_along(dynamics: RobotDynamics, identified: Model, segments: Sequenc
     ------
     IdentificationError
         If the robot has closed loops, or the motions are shorter than the shortest horizon.
+    ValueRangeError
+        There are no horizons, or one that is not above 0.
     """
+    if not len(horizons) or not all(0 < horizon < np.inf for horizon in horizons):
+        raise ValueRangeError('horizons', list(horizons), 'one or more times above 0, s')
     if dynamics.cuts:
         raise IdentificationError('a rollout of a robot with closed loops is not available; '
                                   'valid: a tree')
     longest = max((float(s.t[-1] - s.t[0]) for s in segments), default=0.0)
-    possible = tuple(sorted(h for h in horizons if 0 < h < longest))
+    possible = tuple(sorted(h for h in horizons if h < longest))
     if not possible:
         raise IdentificationError(f'the longest motion lasts {longest:.3g} s; valid: '
                                   f'longer than {min(horizons):g} s')
