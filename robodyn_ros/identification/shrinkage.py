@@ -283,6 +283,7 @@ def _solve(gram: Array, weight: Array, mean: Array, positive: NDArray[np.bool_])
         values = scipy.optimize.lsq_linear(
             roots[:, None] * vectors.T, vectors.T @ right / roots, (lowest, np.inf),
             method='bvls', max_iter=ITERATIONS).x
+        values = np.maximum(values, lowest)  # round-off may be below zero
     return np.asarray(values / scale)
 
 
