@@ -25,7 +25,7 @@ from robodyn_ros.excitation.capsules import (
     segment_distance,
 )
 from robodyn_ros.excitation.family import Family
-from robodyn_ros.excitation.fourier import Basis, Excitation, Motion
+from robodyn_ros.excitation.fourier import Basis, Motion
 from robodyn_ros.excitation.loop_limits import LoopLimits
 from robodyn_ros.keywords import checked_fields
 from robodyn_ros.model import Joints, Model
@@ -87,13 +87,13 @@ class Limits:
     gap: float = 0.01
     mesh_folders: tuple[Path, ...] = ()
 
-    def within(self, motion: Excitation, joints: Joints) -> Limits:
+    def within(self, motion: Motion, joints: Joints) -> Limits:
         """Return limits that also keep each joint within the positions and speeds of a motion.
 
         Parameters
         ----------
-        motion : Excitation
-            The motion; a part of its range that these limits exclude stays excluded.
+        motion : Motion
+            A motion of these joints; what these limits exclude of its range stays excluded.
         joints : Joints
             The robot's joints, to whose limits those default that are not given.
 
@@ -102,10 +102,11 @@ class Limits:
         ValueRangeError
             The motion lies outside of the position limits.
         """
-        q, qd = motion.in_order_of(joints.joint_names).one_period()[:2]
+        q, qd = motion[:2]
         half = np.maximum(np.ptp(q, axis=0), LEAST_RANGE) / 2
         middle = (q.min(axis=0) + q.max(axis=0)) / 2
         own = _pairs(self.position, joints)
+        usual = _magnitudes('velocity', self.velocity, joints.velocity_limit, joints.n)
         speed = np.maximum(np.abs(qd).max(axis=0), LEAST_RANGE)
         both = np.column_stack([np.maximum(own[:, 0], middle - half),
                                 np.minimum(own[:, 1], middle + half)])
@@ -113,9 +114,7 @@ class Limits:
             if first >= last:
                 raise ValueRangeError(f'position limits of {name}', f'{low:.4g} to {high:.4g}',
                                       'limits within which the other motion lies')
-        return replace(
-            self, position=both, velocity=np.minimum(speed, _magnitudes('velocity', self.velocity,
-                                                   joints.velocity_limit, joints.n)))
+        return replace(self, position=both, velocity=np.minimum(speed, usual))
 
 
 @dataclass

@@ -108,8 +108,10 @@ class _Search:
                  progress: Callable[[Progress], None] | None):
         check_plan(robot, plan)
         self.robot, self.plan, self.progress = robot, plan, progress
+        poses = None
         if plan.within is not None:
-            limits = limits.within(plan.within, robot.joints)
+            other = plan.within.in_order_of(robot.joint_names).one_period()
+            limits, poses = limits.within(other, robot.joints), other.q
         period, harmonics = propose(robot, limits, plan)
         models = [robot.model]
         if plan.payload is not None:
@@ -130,9 +132,7 @@ class _Search:
                       for name, goal in plan.mean_torque.items()}
         self.shape = (1 + self.basis.free, robot.n)
         self.width = self._width()
-        self.starts = Starts(self.constraints, self.basis, self.width,
-                             None if plan.within is None else
-                             plan.within.in_order_of(robot.joint_names).one_period().q)
+        self.starts = Starts(self.constraints, self.basis, self.width, poses)
         self.started, self.evaluations = time.monotonic(), 0
         self.budget, self.reserve = plan.budget, RESERVE
         self.best: Array | None = None

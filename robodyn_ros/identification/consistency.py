@@ -15,6 +15,7 @@ import numpy as np
 import scipy.sparse
 
 from robodyn_ros.errors import IdentificationError
+from robodyn_ros.identification.excited import UNEXCITED
 from robodyn_ros.identification.linear_model import LinearModel
 from robodyn_ros.identification.observations import triangular
 from robodyn_ros.model import PARAMETER_NAMES, Model
@@ -25,7 +26,6 @@ from robodyn_ros.spatial import Array, inertia_components, inertia_tensor
 MARGIN = 1e-3  # P is at least this fraction of the nominal P0
 PRIORS = (1.0, 1e-2, 1e-4, 1e-6)  # at 1, one standard deviation of the prior is a factor of e
 LOSS = 0.0005  # relative increase of the cross-validation error accepted for a stronger prior
-UNSEEN = 1e-9  # norm of a column that is round-off, relative to the longest one
 ROUND_OFF = 1e-12  # eigenvalue that is round-off, relative to the largest one
 HOLD = 1e-4  # weight of nominal values where the torques say nothing, relative to the largest
 SMALLEST_RADIUS = 0.01  # m, smallest radius of gyration of a nominal body
@@ -225,7 +225,7 @@ def _coordinates(linear: LinearModel, triangle: Array) -> _Coordinates:
         if column.term[0] in 'Im' and column.term != 'Ia':
             bodies.setdefault(column.body, []).append(k)
             continue
-        if norms[k] <= UNSEEN * norms.max():
+        if norms[k] <= UNEXCITED * norms.max():
             continue  # it keeps its nominal value
         spread[k, k] = size / norms[k] if size > 0 else 1.0
         if column.term in NONNEGATIVE:

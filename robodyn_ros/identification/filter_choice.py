@@ -74,12 +74,12 @@ def choose_filters(linear: LinearModel, pieces: Sequence[Piece], spectrum: Spect
     linear, pieces, spectrum, settings, options
         See `filters_for_delay`.
     """
-    found, coarse = filters_for_delay(linear, pieces, spectrum, settings, options)
-    if coarse is None or settings.torque_delay is not None \
+    found, equations = filters_for_delay(linear, pieces, spectrum, settings, options)
+    if equations is None or settings.torque_delay is not None \
             or linear.kind not in JOINT_TORQUE_KINDS:
         return found
-    delay = torque_delay(coarse, base_parameters(linear).kept, found.filtering.decimation)
-    if not delay.seconds:
+    delay = torque_delay(*equations, found.filtering.decimation)
+    if delay is None:
         return found
     found, _ = filters_for_delay(linear, pieces, spectrum, replace(
         settings, torque_delay=delay.seconds), options)
@@ -88,10 +88,11 @@ def choose_filters(linear: LinearModel, pieces: Sequence[Piece], spectrum: Spect
 
 def filters_for_delay(linear: LinearModel, pieces: Sequence[Piece], spectrum: Spectrum,
                       settings: Settings, options: dict[str, Any],
-                      ) -> tuple[FilterChoice, Coarse | None]:
+                      ) -> tuple[FilterChoice, tuple[Coarse, list[int]] | None]:
     """Choose the cutoffs of the position filter and of the parallel filter.
 
-    The equations with the least error are returned as well, if there was a choice.
+    The equations with the least error, and the columns of W that were fitted, are returned as
+    well, if there was a choice.
 
     Samples that are too slow for the fit do not count: the torque of a joint that sticks is
     arbitrary, and a low cutoff, which blurs each reversal, would seem to explain it.
@@ -126,12 +127,12 @@ def filters_for_delay(linear: LinearModel, pieces: Sequence[Piece], spectrum: Sp
         return found, None
     kept = list(base_parameters(linear).kept)
     independent: dict[float, float] = {}  # samples that a cutoff leaves
-    equations: tuple[float, Coarse | None] = np.inf, None  # those with the least error
+    least_error, equations = np.inf, None  # those with the least error
     near = decimations  # for further cutoffs, those next to the best one
 
     def least(factor: float) -> float:
         """Return the least error with a cutoff; that of each parallel filter is kept."""
-        nonlocal equations, near
+        nonlocal least_error, equations, near
         segments = segments_of(pieces, replace(automatic, cutoff=automatic.cutoff * factor), [],
                                smooth=False)
         seconds = sum(len(segment.t) / segment.rate for segment in segments)
@@ -148,8 +149,8 @@ def filters_for_delay(linear: LinearModel, pieces: Sequence[Piece], spectrum: Sp
                     folds.errors(list(range(len(kept)))).mean()))
         found.errors.update(errors)
         error = min(errors.values(), default=np.inf)
-        if error < equations[0]:
-            equations = error, coarse
+        if error < least_error:
+            least_error, equations = error, (coarse, kept)
             place = decimations.index(min(errors, key=lambda key: errors[key])[1])
             near = decimations[max(place - 1, 0):place + 2]
         return error
@@ -173,7 +174,7 @@ def filters_for_delay(linear: LinearModel, pieces: Sequence[Piece], spectrum: Sp
     usual = automatic.cutoff, automatic.decimation
     if found.errors[best] < (1 - BETTER) * found.errors.get(usual, np.inf):
         found.filtering = replace(automatic, cutoff=best[0], decimation=best[1])
-    return found, equations[1]
+    return found, equations
 
 
 def first_shape(dynamics: RobotDynamics, segments: Sequence[Segment], spectrum: Spectrum,

@@ -79,10 +79,16 @@ def weighted_solution(grams: Array, sigma: Array) -> Any:
 
 def solve_scaled(matrix: Array, right: Array) -> Array:
     """Solve normal equations with columns of equal length."""
+    scaled, scale = equal_columns(matrix)
+    factor = scipy.linalg.cho_factor(scaled, overwrite_a=True, check_finite=False)
+    down = scale if right.ndim == 1 else scale[:, None]
+    return np.asarray(scipy.linalg.cho_solve(factor, right / down, check_finite=False) / down)
+
+
+def equal_columns(matrix: Array) -> tuple[Array, Array]:
+    """Return normal equations with columns of equal length, regularised, and these lengths."""
     scale = np.sqrt(np.diag(matrix))
     scale = np.where(scale > 0, scale, 1.0)
     scaled = matrix / np.outer(scale, scale)
     scaled[np.diag_indices(len(scale))] += RIDGE
-    factor = scipy.linalg.cho_factor(scaled, overwrite_a=True, check_finite=False)
-    down = scale if right.ndim == 1 else scale[:, None]
-    return np.asarray(scipy.linalg.cho_solve(factor, right / down, check_finite=False) / down)
+    return scaled, scale

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from robodyn_ros.identification.base_parameters import BaseParameters
 from robodyn_ros.identification.consistency import TRIANGLE, body_coordinates, nominal_bodies
 from robodyn_ros.identification.estimation import Estimate
-from robodyn_ros.identification.gram_matrices import RIDGE, grams_of
+from robodyn_ros.identification.gram_matrices import RIDGE, equal_columns, grams_of
 from robodyn_ros.identification.linear_model import LinearModel
 from robodyn_ros.identification.observations import Observations
 from robodyn_ros.identification.statistics import Uncertainty
@@ -269,11 +269,7 @@ def _solve(gram: Array, weight: Array, mean: Array, positive: NDArray[np.bool_])
 
     Some parameters cannot be negative.
     """
-    matrix = gram[:-1, :-1] + weight
-    scale = np.sqrt(np.diag(matrix))
-    scale = np.where(scale > 0, scale, 1.0)
-    matrix = matrix / np.outer(scale, scale)
-    matrix[np.diag_indices(len(scale))] += RIDGE
+    matrix, scale = equal_columns(gram[:-1, :-1] + weight)
     right = (gram[:-1, -1] + weight @ mean) / scale
     values = np.linalg.solve(matrix, right)
     if (values[positive] < 0).any():

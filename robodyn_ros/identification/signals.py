@@ -239,10 +239,9 @@ def _averaged(piece: Piece, filtering: Filtering) -> Segment:
     mean = piece.average
     assert mean is not None
     late = round(filtering.torque_delay * mean.rate)
-    tau, motor = (None if x is None else np.roll(x, -late, axis=0) for x in (
-        mean.tau, mean.others.get('tau_motor')))
-    assert tau is not None
-    return Segment(mean.t, mean.q, mean.qd, mean.qdd, tau, motor,
+    motor = mean.others.get('tau_motor')
+    return Segment(mean.t, mean.q, mean.qd, mean.qdd, np.roll(mean.tau, -late, axis=0),
+                   None if motor is None else np.roll(motor, -late, axis=0),
                    mean.others.get('extra'), mean.reference or (mean.q, mean.qd, mean.qdd),
                    np.ones(len(mean.t), bool), piece.loaded, mean.rate, piece.source, mean.band,
                    mean.others.get('temperature'))

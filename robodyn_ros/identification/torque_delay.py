@@ -26,14 +26,14 @@ MOST_AROUND = 13  # delays that are tried between the neighbours of the best one
 
 
 class Delay(NamedTuple):
-    """A delay in s, and a remark on it, which is empty without one."""
+    """A delay in s, and a remark on it."""
 
     seconds: float
     words: str
 
 
-def torque_delay(coarse: Coarse, columns: Sequence[int], cutoff: float) -> Delay:
-    """Return the delay of the torques by whole samples, or none if that is not certainly better.
+def torque_delay(coarse: Coarse, columns: Sequence[int], cutoff: float) -> Delay | None:
+    """Return the delay of the torques by whole samples, or None if it is not certainly better.
 
     The parameters are fitted for each delay without one part of the log after the other, and the
     raw torque of this part is predicted.
@@ -60,17 +60,17 @@ def torque_delay(coarse: Coarse, columns: Sequence[int], cutoff: float) -> Delay
 
     try:
         if errors_of(_both_ways(FIRST, rate)).mean(axis=0).argmin() == 0:
-            return Delay(0.0, '')
+            return None
         samples = _both_ways(DELAYS, rate)
         errors = errors_of(samples)
         best = int(errors.mean(axis=0).argmin())
         gain = errors[:, 0] - errors[:, best]
         if not gain.mean() > CERTAIN * gain.std(ddof=1) / np.sqrt(len(gain)):
-            return Delay(0.0, '')
+            return None
         samples = _around([0, *samples][best], [0, *samples])
         errors = errors_of(samples).mean(axis=0)
     except LogError:  # too short to leave parts of it out
-        return Delay(0.0, '')
+        return None
     best = int(errors[1:].argmin())
     seconds = samples[best] / rate
     older = 'older' if seconds > 0 else 'younger'
